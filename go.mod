@@ -1,0 +1,3 @@
+module github.com/streamdedup/streamdedup
+
+go 1.26
