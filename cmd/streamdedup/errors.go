@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is a mistake in how the program was called: exit code 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef is fmt.Errorf for a mistake in how the program was called.
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// hinter is an error that knows what to do next. Any package may implement it.
+type hinter interface{ Hint() string }
+
+// hintedError adds what to do next to an error.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e *hintedError) Unwrap() error { return e.error }
+func (e *hintedError) Hint() string  { return e.hint }
+
+// withHint adds a hint to err: what the user can do next, one line each.
+func withHint(err error, hint string) error { return &hintedError{err, hint} }
+
+// errQuiet makes a command exit with code 1 when everything that is to be said
+// has been printed already.
+var errQuiet = errors.New("failed")
+
+// errReaderGone says that whoever reads our stdout has seen enough, as `head`
+// does: not a failure, and nobody to tell.
+var errReaderGone = errors.New("the reader of stdout is gone")
+
+// stdoutWriter tells a closed stdout from the broken pipe of a connection.
+type stdoutWriter struct{ io.Writer }
+
+func (w stdoutWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errReaderGone
+	}
+	return n, err
+}
+
+// exit prints err, with its hint, and returns the exit code that belongs to it.
+func (a *app) exit(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errReaderGone):
+		return exitOK
+	case errors.Is(err, errQuiet):
+		return exitFailed
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintf(a.stderr, "error: %s\n", line)
+	}
+	if hint := hintOf(err); hint != "" {
+		for line := range strings.SplitSeq(hint, "\n") {
+			fmt.Fprintf(a.stderr, "hint: %s\n", line)
+		}
+	}
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// hintOf is the error's own hint, or the one for its kind, or "".
+func hintOf(err error) string {
+	if h := hinter(nil); errors.As(err, &h) {
+		return h.Hint()
+	}
+	for _, known := range hints {
+		if errors.Is(err, known.err) {
+			return known.hint
+		}
+	}
+	return ""
+}
+
+// hints says what to do about errors whose packages know no command line.
+var hints = []struct {
+	err  error
+	hint string
+}{
+	{context.DeadlineExceeded, "is the broker up, and can this machine reach it?"},
+	{syscall.ECONNREFUSED, "nothing listens there: is the broker up, and is --brokers right?"},
+	{syscall.EADDRINUSE, "another process has the port: choose one with --metrics-addr, or \"off\""},
+}
+
+// flagError turns a flag that pflag refused into a usage error, and names the
+// nearest flag when there is no such flag.
+func flagError(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	wrapped := &usageError{err}
+	missing := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &missing) {
+		return wrapped
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(missing.GetSpecifiedName(), names); near != "" {
+		return withHint(wrapped, fmt.Sprintf("did you mean --%s?", near))
+	}
+	return withHint(wrapped, fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath()))
+}
+
+// nearest is the candidate most like name: the one that needs the fewest
+// letters changed, added, left out or swapped with their neighbour. It is "" when
+// none needs at most a third of the letters, and two at least.
+func nearest(name string, candidates []string) string {
+	best, limit := "", max(2, len(name)/3)+1
+	for _, c := range candidates {
+		if d := editDistance(name, c); d < limit {
+			best, limit = c, d
+		}
+	}
+	return best
+}
+
+// editDistance is the optimal string alignment distance of a and b.
+func editDistance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}

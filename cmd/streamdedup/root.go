@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every command shares: the streams of the process. A command
+// writes its result to stdout and everything else to stderr.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// newRootCmd builds the command tree. A command is a file of its own with a
+// function newXxxCmd(*app) *cobra.Command that is listed here.
+func newRootCmd(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "streamdedup",
+		Short: "Remove duplicate events from Kafka topics, files and pipes",
+		Long: `Remove duplicate events from Kafka topics, files and pipes.
+
+What was seen is remembered for a window of time in a few bytes an event, sized
+by a calculator. A first copy is withheld only by a false positive, at most the
+share you allow; a second copy inside the window never passes.
+
+Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
+	}
+	group(root,
+		newVersionCmd(a),
+	)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SilenceErrors = true // exit prints them
+	root.SilenceUsage = true
+	root.SetFlagErrorFunc(flagError)
+	return root
+}
+
+// group makes cmd a command that only holds others: called alone it prints its
+// help, called with an unknown name it names the nearest.
+func group(cmd *cobra.Command, commands ...*cobra.Command) {
+	cmd.AddCommand(commands...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+		names := []string{"help", "completion"}
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		if near := nearest(args[0], names); near != "" {
+			return withHint(err, fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near))
+		}
+		return withHint(err, fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
+	}
+}
+
+// noArgs refuses positional arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return withHint(usagef("unexpected argument %q", args[0]),
+		fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath()))
+}
