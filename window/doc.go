@@ -1,0 +1,61 @@
+// Package window is a set of hashes that forgets by the time of the stream it
+// watches: a hash learned at stream time M is held while the stream moves by
+// less than the span W, and forgotten before it has moved by W plus one slice
+// (up to 6 ms more, since seven slices are W rounded up).
+//
+// A [Window] belongs to one partition. It owns a [filter.Set], which remembers
+// hashes by generation, and decides from the records' times when that set
+// rotates. The whole of its input is a [Batch]: offsets, times, hashes, and the
+// wall clock at reading. There is no other clock and no randomness, so the same
+// records with the same reading times give the same verdicts however they are
+// cut into batches and wherever the commits lie.
+//
+// # Stream time
+//
+// M is the largest believed record time and never falls. A generation is a
+// slice of M, ceil(W/7) milliseconds long, numbered floor(M/slice); seven
+// complete ones and the one filling are live. A record is added to the
+// generation of the M that it was read at, not of its own time, so an old or
+// out-of-order record is judged like any other. What a record's time may do:
+//
+//   - Believed: at most MaxAhead above the batch's wall clock. It may move M. A
+//     move past more than one generation is marked [MarkJump].
+//   - Ahead of that: marked [MarkAhead], judged at M, moves nothing.
+//   - Unusable (zero, negative, beyond 2^62): marked [MarkNoTime], judged at M,
+//     moves nothing.
+//   - More than W below M: marked [MarkLate].
+//
+// Until a partition has shown a believed time, the wall clock stands in: M is the
+// largest one seen. The first believed time then sets M wherever it lies. The
+// filling generation takes the number of that time, the older ones keep their
+// distance to it, and no bit moves: a bit belongs to a rotation, not to a number.
+// Since the new M may lie elsewhere in its slice than the old one, a hash
+// learned under the wall clock may be held for up to one slice less than W of
+// movement, or one more. This happens at most once in a partition's life.
+//
+// # Order
+//
+// Each record is handled in the order time, look-up, learn. A repeat is not
+// learned again, so it does not extend the window and does not count as load. A
+// generation that has taken its planned number of hashes is full: its set would
+// answer wrongly too often if it took more. Then records either pass unlearned
+// (counted by [MarkUnlearned]) or Observe stops before the first that would be.
+//
+// # Undo
+//
+// Everything [Window.Observe] changes can be taken back. [Window.Seal] ends a
+// section, [Window.Commit] makes the oldest sealed section final, and
+// [Window.Rollback] restores what was after the last committed one, across any
+// number of rotations and exactly.
+//
+// # Restart
+//
+// Since M never falls, a generation is a range of offsets. [State] lists them in
+// a few dozen bytes, and [Rebuild] makes the window again from that and the
+// re-read input, without the times' help and without judging anything twice.
+//
+// # Units and concurrency
+//
+// Times are milliseconds since the epoch. A Window and a Rebuilder each have one
+// owner: no method may run concurrently with another. Observe does not allocate.
+package window

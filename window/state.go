@@ -1,0 +1,170 @@
+package window
+
+import (
+	"encoding/binary"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// coreBytes is the size of core in AppendState, near enough to that in memory.
+const coreBytes = 8*5 + 16*filter.Generations
+
+// Seal ends the current section of the journal.
+func (w *Window) Seal() {
+	w.set.Seal()
+	w.sealed = append(w.sealed, w.core)
+}
+
+// Commit makes the oldest sealed section final. Without one it panics.
+func (w *Window) Commit() {
+	if len(w.sealed) == 0 {
+		panic("BUG: window: Commit without a sealed section")
+	}
+	w.set.Commit()
+	w.base = w.sealed[0]
+	w.sealed = append(w.sealed[:0], w.sealed[1:]...)
+}
+
+// Rollback undoes everything since the last committed section, sealed or not:
+// the window is then, byte for byte, what it was at that section's end.
+func (w *Window) Rollback() {
+	w.set.Rollback()
+	w.core = w.base
+	w.sealed = w.sealed[:0]
+}
+
+// JournalBytes is the size of what Rollback would need now. It is 0 where
+// nothing is open.
+func (w *Window) JournalBytes() uint64 {
+	return w.set.JournalBytes() + uint64(len(w.sealed))*coreBytes
+}
+
+// Generation is a slice of stream time and the range of offsets that fell into it.
+type Generation struct {
+	// Number is floor(stream time / slice).
+	Number int64
+	// FirstOffset is the offset of the record whose time began it. A generation
+	// that was skipped begins, and ends, where the one after it begins.
+	FirstOffset int64
+}
+
+// State is what makes a window again from the input: see [Rebuild]. It is small
+// enough to travel with a committed offset. The zero value is the state of a
+// window that has seen nothing, but for the slice.
+type State struct {
+	// StreamTime is M in milliseconds; it means nothing without a generation.
+	StreamTime int64
+	// Believed: it comes from a record, not from the wall clock.
+	Believed bool
+	// KnownFrom is the stream time from which on every record is known, for
+	// [Window.Coverage]; 0 when nothing came before, NoTime for a window marked
+	// cold that has seen nothing yet.
+	KnownFrom int64
+	// Slice is the length of a generation in milliseconds.
+	Slice int64
+	// Generations are the live ones that have begun, oldest first; the last is the
+	// one filling. Their numbers are consecutive.
+	Generations []Generation
+}
+
+// State is the window's state now, committed or not.
+func (w *Window) State() State {
+	s := State{
+		Believed:    w.believed,
+		KnownFrom:   w.knownFrom,
+		Slice:       w.slice,
+		Generations: make([]Generation, w.begun),
+	}
+	if w.begun > 0 {
+		s.StreamTime = w.m
+	}
+	for i := range s.Generations {
+		age := w.begun - 1 - i
+		s.Generations[i] = Generation{Number: w.number - int64(age), FirstOffset: w.gens[age].firstOffset}
+	}
+	return s
+}
+
+// GenerationStats is a generation and its load.
+type GenerationStats struct {
+	Generation
+	// Added is how many hashes were learned in it: unique ones, not records.
+	Added uint64
+}
+
+// Stats is a window in figures.
+type Stats struct {
+	// Generations are the live ones that have begun, oldest first.
+	Generations []GenerationStats
+	// Loads is the same loads by age: Loads[0] is that of the filling generation.
+	Loads [filter.Generations]uint64
+	// Full: the filling generation has taken its capacity.
+	Full bool
+	// StreamTime is M in milliseconds, NoTime before the first record.
+	StreamTime int64
+	// Believed: it comes from a record, not from the wall clock.
+	Believed bool
+	// Coverage: see [Window.Coverage].
+	Coverage float64
+	// Bytes is the memory of the set, without its journal.
+	Bytes uint64
+}
+
+// Stats is the window's figures now, committed or not.
+func (w *Window) Stats() Stats {
+	s := Stats{
+		Full:       w.gens[0].added >= w.cfg.GenerationCapacity,
+		StreamTime: w.m,
+		Believed:   w.believed,
+		Coverage:   w.Coverage(),
+		Bytes:      w.set.Bytes(),
+	}
+	for _, g := range w.State().Generations {
+		age := w.number - g.Number
+		s.Loads[age] = w.gens[age].added
+		s.Generations = append(s.Generations, GenerationStats{Generation: g, Added: s.Loads[age]})
+	}
+	return s
+}
+
+// Coverage is how much of the span the window knows, from 0 to 1. Below 1 a
+// duplicate can pass because its first copy was read before the window began.
+func (w *Window) Coverage() float64 {
+	switch w.knownFrom {
+	case 0:
+		return 1
+	case NoTime:
+		return 0
+	}
+	return min(1, max(0, float64(w.m-w.knownFrom)/float64(w.span)))
+}
+
+// known is the stream time t as a value of knownFrom, where 0 says that nothing
+// came before: a millisecond of less coverage avoids the confusion.
+func known(t int64) int64 {
+	if t == 0 {
+		return 1
+	}
+	return t
+}
+
+// AppendState appends the whole state, the set's included, in a fixed byte order:
+// equal states give equal bytes. It leaves the journal out.
+func (w *Window) AppendState(b []byte) []byte {
+	return w.set.AppendState(w.core.append(b))
+}
+
+func (c *core) append(b []byte) []byte {
+	believed := uint64(0)
+	if c.believed {
+		believed = 1
+	}
+	for _, v := range [...]uint64{uint64(c.m), believed, uint64(c.knownFrom), uint64(c.number), uint64(c.begun)} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	for _, g := range c.gens {
+		b = binary.LittleEndian.AppendUint64(b, uint64(g.firstOffset))
+		b = binary.LittleEndian.AppendUint64(b, g.added)
+	}
+	return b
+}

@@ -1,0 +1,294 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// Window remembers the hashes of one partition for a span of its stream time.
+// The package comment has the rules. It has one owner: no method may run
+// concurrently with another.
+type Window struct {
+	set      filter.Set
+	cfg      Config
+	span     int64 // W in ms
+	slice    int64 // length of a generation in ms
+	maxAhead int64 // ms
+
+	core          // the state apart from the set's
+	base   core   // what it was after the last committed section
+	sealed []core // what it was at the end of each sealed section, oldest first
+}
+
+// core is what a window knows apart from its set. It is a small value, so the
+// journal of it is copies.
+type core struct {
+	m         int64 // stream time, NoTime before the first record
+	believed  bool  // m comes from a record, not from the wall clock
+	knownFrom int64 // see State.KnownFrom
+	number    int64 // of the filling generation; age a has number-a
+	begun     int   // how many generations are live: gens[:begun]
+	gens      [filter.Generations]generation
+}
+
+// generation is one slice of the stream, found in core.gens by its age.
+type generation struct {
+	firstOffset int64  // of the record whose time began it
+	added       uint64 // hashes learned in it
+}
+
+// New makes a window that knows of everything before it that there was nothing:
+// its coverage is 1 from the start. Where records may have been read before that
+// nobody remembers, call [Window.MarkCold]. The set must be empty; it is the
+// window's from now on, except that the caller closes it.
+func New(cfg Config, set filter.Set) (*Window, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("make window: %w", err)
+	}
+	return newWindow(cfg, set, core{m: NoTime}), nil
+}
+
+func newWindow(cfg Config, set filter.Set, c core) *Window {
+	return &Window{
+		set:      set,
+		cfg:      cfg,
+		span:     cfg.Span.Milliseconds(),
+		slice:    cfg.Slice(),
+		maxAhead: cfg.maxAheadMillis(),
+		core:     c,
+		base:     c,
+	}
+}
+
+// MarkCold says that records were read before this window which it does not
+// know: its coverage is 0 and climbs as the stream moves on from its first time.
+// It is part of making a window, not a step that Rollback takes back, and panics
+// after the first record.
+func (w *Window) MarkCold() {
+	if w.begun > 0 || len(w.sealed) > 0 {
+		panic("BUG: window: MarkCold after the first record")
+	}
+	w.knownFrom = NoTime
+	w.base = w.core
+}
+
+// Observe judges the records of b in order and learns the new ones. It returns
+// how many it judged, which is all of them unless it gives a reason to stop
+// before the next one. The window is then as if the batch had ended there, and
+// what the outputs hold from there on means nothing.
+//
+// Observe works from rotation to rotation: the records between two of them go
+// to the set in one call.
+func (w *Window) Observe(b *Batch) (n int, stop Stop) {
+	b.check()
+	var jumped Marks
+	for n < len(b.Offsets) {
+		before := w.core
+		end, why := w.follow(b, n, len(b.Offsets))
+		if end > n {
+			b.Marks[n] |= jumped
+			jumped = 0
+		}
+		if full := w.judge(b, n, end); full < end {
+			w.rewind(before, b, n, full)
+			return full, StopFull
+		}
+		n = end
+		switch why {
+		case endLate:
+			return n, StopLate
+		case endRotation:
+			jumped = w.enter(b, n)
+		}
+	}
+	return n, StopNone
+}
+
+// ending is why follow came to its end.
+type ending uint8
+
+const (
+	endBatch    ending = iota // no more records
+	endRotation               // the next record belongs to a later generation
+	endLate                   // the next record is late and must not be judged
+)
+
+// follow moves the stream time over the records [from, to) and marks them, as
+// far as they belong to the filling generation. It touches neither the set nor
+// the generations, so it can be repeated.
+func (w *Window) follow(b *Batch, from, to int) (end int, why ending) {
+	limit := b.Now + w.maxAhead
+	upper := w.upperEnd()
+	for i := from; i < to; i++ {
+		t, m := b.Times[i], w.m
+		mark := distrust(t, limit)
+		switch {
+		case mark != 0:
+			if !w.believed {
+				m = max(m, b.Now)
+			}
+		case !w.believed && w.begun > 0:
+			w.believe(t)
+			m, upper = t, w.upperEnd()
+		case t > m:
+			m = t
+		case t < m-w.span:
+			if w.cfg.StopAtLate {
+				return i, endLate
+			}
+			mark = MarkLate
+		}
+		if m >= upper {
+			return i, endRotation
+		}
+		w.m = m
+		b.Marks[i] = mark
+	}
+	return to, endBatch
+}
+
+// distrust is the mark of a time that must not move the stream, 0 for one that
+// may. The limit is the latest time that is believed.
+func distrust(t, limit int64) Marks {
+	switch {
+	case t <= 0 || t > maxTime:
+		return MarkNoTime
+	case t > limit:
+		return MarkAhead
+	}
+	return 0
+}
+
+// believe makes t, the first believed time after the wall clock has stood in,
+// the stream time. The generations keep their distances, and so does what is
+// known of the past.
+func (w *Window) believe(t int64) {
+	if w.knownFrom != 0 {
+		w.knownFrom = known(w.knownFrom + t - w.m)
+	}
+	w.believed = true
+	w.m = t
+	w.number = floorDiv(t, w.slice)
+}
+
+// enter begins the generation that record i of b belongs to, and those that it
+// skips, and returns what that marks the record with.
+func (w *Window) enter(b *Batch, i int) Marks {
+	m := b.Now
+	if t := b.Times[i]; distrust(t, b.Now+w.maxAhead) == 0 {
+		m = t
+		w.believed = true
+	}
+	w.m = m
+	number := floorDiv(m, w.slice)
+	steps := number - w.number
+	w.number = number
+	if w.begun == 0 {
+		w.begun = 1
+		w.gens[0] = generation{firstOffset: b.Offsets[i]}
+		if w.knownFrom == NoTime {
+			w.knownFrom = known(m)
+		}
+		return 0
+	}
+	w.rotate(int(min(steps, filter.Generations)), b.Offsets[i])
+	if steps > 1 && w.believed {
+		return MarkJump
+	}
+	return 0
+}
+
+// rotate makes n new generations that begin at the record at offset.
+func (w *Window) rotate(n int, offset int64) {
+	w.set.Rotate(n)
+	copy(w.gens[n:], w.gens[:])
+	for age := range n {
+		w.gens[age] = generation{firstOffset: offset}
+	}
+	w.begun = min(w.begun+n, filter.Generations)
+}
+
+// judge looks the records [from, to) up, all of the filling generation, and
+// learns the new ones. It returns to, or the record at which the generation was
+// full and which must therefore not be judged; nothing was learned from there on.
+func (w *Window) judge(b *Batch, from, to int) (end int) {
+	for i := from; i < to; i++ {
+		b.Learn[i] = b.HasID[i] && (b.Marks[i]&MarkLate == 0 || w.cfg.LearnLate)
+	}
+	if b.NoLearn != nil {
+		for i := from; i < to; i++ {
+			b.Learn[i] = b.Learn[i] && !b.NoLearn[i]
+		}
+	}
+	filling := &w.gens[0]
+	added := w.set.TestAndAdd(b.Hashes[from:to], b.Learn[from:to], w.cfg.GenerationCapacity-filling.added, b.Ages[from:to])
+	filling.added += added
+	for i := from; i < to; i++ {
+		switch {
+		case !b.HasID[i]:
+			b.Ages[i] = 0
+		case !b.Learn[i]:
+		case b.Ages[i] != 0:
+			b.Learn[i] = false
+		case added > 0:
+			added--
+		case w.cfg.OnFull == FailWhenFull:
+			return i
+		default:
+			b.Learn[i] = false
+			b.Marks[i] |= MarkUnlearned
+		}
+	}
+	if added != 0 {
+		panic(fmt.Sprintf("BUG: window: the set added %d hashes more than it was given", added))
+	}
+	return to
+}
+
+// rewind takes back what follow did for the records from to on. The stretch of
+// records began at start, with the state before. A stretch that began with a
+// rotation has room for its first record, so to is never at one.
+func (w *Window) rewind(before core, b *Batch, start, to int) {
+	first := b.Marks[start]
+	before.gens[0].added = w.gens[0].added
+	w.core = before
+	w.follow(b, start, to)
+	if to > start {
+		b.Marks[start] = first // follow knows of no jump
+	}
+}
+
+// upperEnd is the first time after the filling generation. Before the first
+// generation every time is after it.
+func (w *Window) upperEnd() int64 {
+	if w.begun == 0 {
+		return math.MinInt64
+	}
+	return (w.number + 1) * w.slice
+}
+
+// AgeOf is how much earlier the first copy of a duplicate was read, in stream
+// time: the distance of the two generations, so exact to one slice. For a mask
+// that false positives have added to it is the youngest age, for 0 it is 0.
+func (w *Window) AgeOf(ages uint8) time.Duration {
+	if ages == 0 {
+		return 0
+	}
+	return time.Duration(int64(bits.TrailingZeros8(ages))*w.slice) * time.Millisecond
+}
+
+// Sweep does a small step of the cleaning that rotations owe, for idle times.
+func (w *Window) Sweep() { w.set.Sweep() }
+
+// floorDiv is floor(a/b) for b > 0; Go's own division rounds towards zero.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
