@@ -1,0 +1,71 @@
+package filter
+
+//go:generate go run gen_kernels.go
+
+// testAndAddLoop is the kernel for every geometry: what the unrolled kernels do,
+// and what they are tested against.
+func testAndAddLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	d := s.params.LinesPerKey
+	for i, h := range hashes {
+		for j := range d {
+			x := linePick(h, j)
+			s.spots.lines[i*d+j] = lineOf(x, uint64(len(s.lines)))
+			s.spots.cells[i*d+j] = cellPick(x)
+		}
+	}
+	prefetch(s.lines, s.spots.lines[:len(hashes)*d])
+
+	log := s.journal.reserve(len(hashes) * (addWords + d*lineWords))
+	for i, h := range hashes {
+		lines, cells := s.spots.lines[i*d:][:d], s.spots.cells[i*d:][:d]
+		held := byte(0xff)
+		for j, n := range lines {
+			held &= s.lineHolds(&s.lines[n], cells[j])
+		}
+		ages[i] = s.ages(held)
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var set uint32
+		for j, n := range lines {
+			if s.lines[n][stampCell] != s.stamp {
+				log = s.clean(n, log)
+			}
+			set |= s.addToLine(&s.lines[n], cells[j]) << (j * s.params.CellsPerLine)
+		}
+		log = append(log, uint64(h), uint64(s.clock.rotation%Generations)<<fillingShift|uint64(set))
+	}
+	s.journal.keep(log)
+	return added
+}
+
+// lineHolds is the set of bits that all cells of a line have, without those that
+// expired since the line was cleaned. A look-up therefore writes nothing: only
+// an addition and the sweep clean lines.
+func (s *Sliced) lineHolds(l *line, pick uint64) byte {
+	held := s.fresh[l[stampCell]]
+	for c := range s.params.CellsPerLine {
+		if c == cellsPerPick {
+			pick = cellPickMore(pick)
+		}
+		held &= l[cellOf(pick, c)]
+	}
+	return held
+}
+
+// addToLine sets the filling generation's bit in the cells of a clean line and
+// returns the set of cells that did not have it.
+func (s *Sliced) addToLine(l *line, pick uint64) (set uint32) {
+	for c := range s.params.CellsPerLine {
+		if c == cellsPerPick {
+			pick = cellPickMore(pick)
+		}
+		cell := &l[cellOf(pick, c)]
+		if *cell&s.filling == 0 {
+			set |= 1 << c
+			*cell |= s.filling
+		}
+	}
+	return set
+}

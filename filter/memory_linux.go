@@ -1,0 +1,48 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapHuge maps at least size zeroed bytes and makes them resident, in huge pages
+// if the system grants them: aligned is the part of the mapping that starts at
+// one. The mapping is nil where the system does not map memory this way.
+func mapHuge(size int) (mapping, aligned []byte, err error) {
+	whole := (size + hugePage - 1) / hugePage * hugePage
+	mapping, err = unix.Mmap(-1, 0, whole+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if errors.Is(err, unix.ENOMEM) {
+		return nil, nil, fmt.Errorf("map %d bytes: %w", whole, err)
+	}
+	if err != nil {
+		return nil, nil, nil
+	}
+	aligned = align(mapping, hugePage)[:whole]
+
+	// Pages get their size when they are first touched, so the advice comes
+	// before. A kernel without it serves small pages, which are right but slow.
+	_ = unix.Madvise(aligned, unix.MADV_HUGEPAGE)
+	err = unix.Madvise(aligned, unix.MADV_POPULATE_WRITE)
+	switch {
+	case errors.Is(err, unix.ENOMEM):
+		return nil, nil, errors.Join(fmt.Errorf("make %d bytes resident: %w", whole, err), unix.Munmap(mapping))
+	case err != nil: // before Linux 5.14
+		touch(aligned)
+	}
+	return mapping, aligned, nil
+}
+
+// free gives the memory back. It is safe to call more than once.
+func (m *memory) free() error {
+	if m.mapping == nil {
+		return nil
+	}
+	mapping := m.mapping
+	m.mapping = nil
+	if err := unix.Munmap(mapping); err != nil {
+		return fmt.Errorf("unmap filter of %d bytes: %w", len(mapping), err)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package filter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// sets are the kinds and geometries that every law is tested on.
+func sets(t *testing.T) map[string]func() Set {
+	t.Helper()
+	made := map[string]func() Set{
+		"classic": func() Set {
+			c, err := NewClassic(ClassicParams{Bits: 1 << 14, Hashes: 7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+	}
+	for d := minLinesPerKey; d <= maxLinesPerKey; d++ {
+		for kk := minCellsPerLine; kk <= maxCellsPerLine; kk++ {
+			p := Params{Lines: 300, LinesPerKey: d, CellsPerLine: kk}
+			made[fmt.Sprintf("sliced/%dx%d", d, kk)] = func() Set { return newSliced(t, p) }
+		}
+	}
+	return made
+}
+
+func newSliced(t testing.TB, p Params) *Sliced {
+	t.Helper()
+	s, err := NewSliced(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// batchOf is up to n random hashes of a small universe, so that many repeat
+// within the batch and later.
+func batchOf(r *rand.Rand, n int) (hashes []Hash, learn []bool) {
+	hashes, learn = make([]Hash, r.IntN(n)), make([]bool, 0, n)
+	for i := range hashes {
+		hashes[i] = scatter(r.Uint64N(5000))
+		learn = append(learn, r.IntN(8) > 0)
+	}
+	return hashes, learn
+}
+
+// TestSetAgainstModel drives each kind through random histories and compares
+// every answer with an exact map, and a Sliced bit by bit with one that is
+// cleaned eagerly.
+func TestSetAgainstModel(t *testing.T) {
+	r := seeded(t)
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			u := newSubject(make())
+			for range rounds(5000) {
+				switch r.IntN(12) {
+				case 0:
+					u.rotate(1)
+				case 1:
+					u.rotate([]int{0, 2, 7, 8, 9, 1000}[r.IntN(6)])
+				case 2:
+					u.Sweep()
+				case 3, 4:
+					u.seal()
+				case 5, 6:
+					if len(u.sealed) > 0 {
+						u.commit()
+					}
+				case 7:
+					u.rollback(t)
+				default:
+					hashes, learn := batchOf(r, 200)
+					room := uint64(len(hashes))
+					if r.IntN(4) == 0 {
+						room = r.Uint64N(room + 1)
+					}
+					u.testAndAdd(t, hashes, learn, room)
+				}
+			}
+			u.checkHeld(t)
+			u.rollback(t)
+			u.checkHeld(t)
+		})
+	}
+}
+
+// TestEveryGenerationAnswers learns one hash at each of eight rotations: each is
+// seen at its age until the ninth rotation forgets it, and then taken as new.
+func TestEveryGenerationAnswers(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			s := make()
+			learn, ages := []bool{true}, []uint8{0xff}
+			const first = 1000
+			for n := range uint64(20) {
+				if s.TestAndAdd([]Hash{scatter(first + n)}, learn, 1, ages) != 1 || ages[0] != 0 {
+					t.Fatalf("hash %d: ages %08b before it was learned", n, ages[0])
+				}
+				for back := range min(n+1, Generations+2) {
+					want := uint8(0)
+					if back < Generations {
+						want = 1 << back
+					}
+					if got := s.Test(scatter(first + n - back)); got != want {
+						t.Fatalf("a hash learned %d rotations ago has ages %08b, want %08b", back, got, want)
+					}
+				}
+				s.Rotate(1)
+			}
+		})
+	}
+}
+
+// TestRepeatWithinBatch has every hash of a batch twice, far apart and next to
+// one another.
+func TestRepeatWithinBatch(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			hashes := []Hash{scatter(1), scatter(1), scatter(2), scatter(3), scatter(2), scatter(3)}
+			learn, ages := []bool{true, true, true, false, true, true}, [6]uint8{}
+			if added := make().TestAndAdd(hashes, learn, 9, ages[:]); added != 3 {
+				t.Errorf("added %d, want 3", added)
+			}
+			if want := [6]uint8{0, 1, 0, 0, 1, 0}; ages != want {
+				t.Errorf("ages %v, want %v", ages, want)
+			}
+		})
+	}
+}
+
+func TestRoomEndsLearning(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			s := make()
+			hashes, learn, ages := [200]Hash{}, [200]bool{}, [200]uint8{}
+			for i := range hashes {
+				hashes[i], learn[i] = scatter(uint64(i)), true
+			}
+			for _, room := range []uint64{0, 1, 63, 64, 65} {
+				s.Seal()
+				before := s.JournalBytes()
+				if got := s.TestAndAdd(hashes[:], learn[:], room, ages[:]); got != room {
+					t.Errorf("added %d, want all the room of %d", got, room)
+				}
+				if room == 0 && s.JournalBytes() != before {
+					t.Errorf("a call that learned nothing wrote %d bytes of journal", s.JournalBytes()-before)
+				}
+				s.Rollback()
+			}
+		})
+	}
+}
+
+func TestMisuseIsABug(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			for what, f := range map[string]func(){
+				"commit without a section": func() { make().Commit() },
+				"negative rotation":        func() { make().Rotate(-1) },
+				"unequal lengths":          func() { make().TestAndAdd([]Hash{1, 2}, []bool{true}, 1, []uint8{0, 0}) },
+			} {
+				func() {
+					defer func() {
+						if recover() == nil {
+							t.Errorf("%s did not panic", what)
+						}
+					}()
+					f()
+				}()
+			}
+		})
+	}
+}
+
+// TestCommitForgetsTheOldestSection stacks three sections and commits the first
+// two only.
+func TestCommitForgetsTheOldestSection(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			u := newSubject(make())
+			for n := range uint64(3) {
+				u.testAndAdd(t, []Hash{scatter(n)}, []bool{true}, 1)
+				u.rotate(1)
+				u.seal()
+			}
+			u.testAndAdd(t, []Hash{scatter(7)}, []bool{true}, 1)
+			u.commit()
+			u.commit()
+			u.rollback(t)
+			for n, want := range []uint8{0b100, 0b10, 0} {
+				if got := u.Test(scatter(uint64(n))); got != want {
+					t.Errorf("the hash of section %d has ages %08b, want %08b", n, got, want)
+				}
+			}
+			if got := u.Test(scatter(7)); got != 0 {
+				t.Errorf("a hash of the open section has ages %08b after the rollback", got)
+			}
+		})
+	}
+}
