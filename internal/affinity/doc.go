@@ -1,0 +1,3 @@
+// Package affinity keeps a thread on one processor, so that what it has in its
+// caches stays there.
+package affinity

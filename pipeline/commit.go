@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// end ends the open cycle: by a commit when all went well, else by an abort.
+func (e *Engine) end(ctx context.Context) error {
+	if !e.open.begun {
+		if e.open.failed == nil {
+			return nil
+		}
+		return e.abort(ctx, e.open.failed)
+	}
+	if e.open.failed != nil {
+		cause := e.open.failed
+		if err := e.abort(ctx, cause); err != nil {
+			return err
+		}
+		var f *fatal
+		if errors.As(cause, &f) {
+			return f
+		}
+		return nil
+	}
+	return e.commit(ctx)
+}
+
+// commit makes the cycle durable. It goes on when ctx has ended: a stop finishes
+// the cycle.
+func (e *Engine) commit(ctx context.Context) error {
+	began := time.Now()
+	var positions []Position
+	for _, p := range e.parts {
+		if p.moved {
+			e.do(p, opSeal)
+			positions = append(positions, p.shard.Position())
+		}
+	}
+	slices.SortFunc(positions, func(a, b Position) int { return a.Partition.compare(b.Partition) })
+	result, err := e.session.Commit(context.WithoutCancel(ctx), positions)
+	if err != nil {
+		e.rollback(nil)
+		return fmt.Errorf("commit: %w", err)
+	}
+	return e.settle(result, began)
+}
+
+// abort takes the open cycle back.
+func (e *Engine) abort(ctx context.Context, cause error) error {
+	began := time.Now()
+	var f *fatal
+	if !errors.As(cause, &f) {
+		e.cfg.Logger.Warn("cycle aborted, its records are read again", "cause", cause)
+	}
+	result, err := e.session.Abort(context.WithoutCancel(ctx))
+	if err != nil {
+		e.rollback(nil)
+		return fmt.Errorf("abort: %w", err)
+	}
+	return e.settle(result, began)
+}
+
+// settle brings the shards to what the transaction's end made true.
+func (e *Engine) settle(r CommitResult, began time.Time) error {
+	var counts Counts
+	oldest := e.open.oldest
+	switch r.Settlement {
+	case Committed:
+		for _, p := range e.parts {
+			if p.moved {
+				e.do(p, opCommit)
+				counts.Plus(&p.counts)
+			}
+			p.settled()
+		}
+	case Aborted:
+		if r.Cause != nil {
+			e.cfg.Logger.Warn("transaction aborted, its records are read again", "cause", r.Cause)
+		}
+		e.rollback(r.Epochs)
+		e.refuse(r.Refused)
+	case Lost:
+		e.cfg.Logger.Warn("session lost, every partition is restored", "cause", r.Cause)
+		for p := range e.parts {
+			e.drop(p)
+		}
+	}
+	for _, p := range r.Gone {
+		e.drop(p)
+	}
+	failed := e.open.failed
+	e.open = cycle{}
+	var f *fatal
+	if errors.As(failed, &f) {
+		e.open.failed = failed
+	}
+	e.settled[r.Settlement]++
+	e.totals.Plus(&counts)
+	if e.cfg.Events.Settled != nil {
+		e.cfg.Events.Settled(r.Settlement, time.Since(began), &counts, oldest)
+	}
+	return e.totals.Check()
+}
+
+// rollback undoes the open cycle in every shard that took part.
+func (e *Engine) rollback(epochs map[Partition]uint64) {
+	for name, p := range e.parts {
+		if p.shard != nil {
+			e.do(p, opRollback)
+		}
+		if epoch, ok := epochs[name]; ok {
+			p.epoch = epoch
+		}
+		if p.moved && p.halted != nil && p.halted.Offset >= p.shard.Next() {
+			p.halted = nil // it is read, and judged, again
+			p.epoch = e.session.Resume(name, p.shard.Next())
+		}
+		p.settled()
+	}
+}
+
+// settled ends the open cycle for a partition.
+func (p *part) settled() {
+	p.moved = false
+	p.counts = Counts{}
+	p.journal = 0
+}
+
+// refuse tells the shards which records cannot be written.
+func (e *Engine) refuse(refusals []Refusal) {
+	for _, r := range refusals {
+		if p := e.parts[r.Partition]; p != nil && p.shard != nil {
+			p.shard.Refuse(r)
+		}
+	}
+}

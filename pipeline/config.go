@@ -1,0 +1,123 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// Policy says what happens to a record that is odd in some way.
+type Policy uint8
+
+// The policies. Pass is the default: in doubt a record passes and is counted.
+const (
+	Pass Policy = iota
+	Drop
+	Divert
+	Fail
+)
+
+var policyNames = [...]string{"pass", "drop", "divert", "fail"}
+
+// String is the name that [ParsePolicy] reads.
+func (p Policy) String() string { return policyNames[p] }
+
+// ParsePolicy reads "pass", "drop", "divert" or "fail".
+func ParsePolicy(s string) (Policy, error) {
+	for i, name := range policyNames {
+		if s == name {
+			return Policy(i), nil
+		}
+	}
+	return 0, fmt.Errorf(`parse policy %q: want "pass", "drop", "divert" or "fail"`, s)
+}
+
+// TimeNone as [Config.Time] makes the whole input one window: no record's time
+// is looked at and nothing is ever forgotten.
+const TimeNone = "none"
+
+// Config says how records are judged. It is the same for every shard.
+type Config struct {
+	// Keys are the key specs, one for each part of the ID.
+	Keys []string
+	// Seed goes into every hash. All instances of a deployment use the same.
+	Seed uint64
+	// Time is where a record's time comes from: "record", "arrival", a key spec of
+	// a field of the value, or [TimeNone]. TimeFormat says how a field is read.
+	Time, TimeFormat string
+	// Window is how long and how much a shard remembers. LearnLate and StopAtLate
+	// follow from OnLate and are not set here.
+	Window window.Config
+
+	// OnMissing, OnInvalid and OnLate say what becomes of records without an ID,
+	// of those malformed before it, and of those more than the window behind.
+	OnMissing, OnInvalid, OnLate Policy
+	// Diverts says that there is an output for diverted records. Records too large
+	// for the output go there; without it the partition stops before them.
+	Diverts bool
+
+	// Kind names the filter, for the fingerprint: a state of one kind is no state
+	// of the other.
+	Kind string
+	// NewSet makes the empty memory of one shard.
+	NewSet func() (filter.Set, error)
+}
+
+// Validate reports every fault at once, each with the name of its field.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("pipeline.Config."+format, args...))
+	}
+	if _, err := keys.Parse(c.Keys, c.Seed); err != nil {
+		fault("Keys: %w", err)
+	}
+	if c.Time != TimeNone {
+		if _, err := keys.ParseClock(c.Time, c.TimeFormat); err != nil {
+			fault("Time: %w", err)
+		}
+	}
+	if err := c.window().Validate(); err != nil {
+		fault("Window: %w", err)
+	}
+	for _, p := range []struct {
+		name   string
+		policy Policy
+	}{{"OnMissing", c.OnMissing}, {"OnInvalid", c.OnInvalid}, {"OnLate", c.OnLate}} {
+		if p.policy > Fail {
+			fault("%s is %d: want Pass, Drop, Divert or Fail", p.name, p.policy)
+		} else if p.policy == Divert && !c.Diverts {
+			fault("%s is divert: there is no output for diverted records", p.name)
+		}
+	}
+	if c.NewSet == nil {
+		fault("NewSet is nil: a shard needs a memory")
+	}
+	return errors.Join(faults...)
+}
+
+// window is the window's configuration with the policies worked in: what a
+// policy keeps from the output must not teach.
+func (c Config) window() window.Config {
+	w := c.Window
+	w.LearnLate = c.OnLate == Pass
+	w.StopAtLate = c.OnLate == Fail
+	return w
+}
+
+// Fingerprint is 16 hexadecimal digits for what decides which records are the
+// same event and how they are remembered: key spec, seed, scope and filter kind,
+// not the filter's size. State of another fingerprint is refused.
+func (c Config) Fingerprint() (string, error) {
+	extractor, err := keys.Parse(c.Keys, c.Seed)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("keys %s\nseed %d\nscope partition\nfilter %s\n", extractor, c.Seed, c.Kind)
+	return fmt.Sprintf("%016x", xxhash.Sum64String(text)), nil
+}

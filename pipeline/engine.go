@@ -1,0 +1,315 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// EngineConfig says how shards are run.
+type EngineConfig struct {
+	// Rules are how records are judged.
+	Rules Config
+	// Workers is how many goroutines judge; each owns whole shards. Outcomes do
+	// not depend on it.
+	Workers int
+	// Pin says whether workers stay on processors of their own.
+	Pin PinMode
+	// CommitInterval is how long a cycle lasts: the latency that records see, and
+	// what a crash makes the next process read again.
+	CommitInterval time.Duration
+	// Logger gets what an operator must know. It is required.
+	Logger *slog.Logger
+	// Events are told what happened, from the engine's goroutine.
+	Events Events
+}
+
+// Validate reports every fault at once, each with the name of its field.
+func (c EngineConfig) Validate() error {
+	faults := []error{c.Rules.Validate()}
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("pipeline.EngineConfig."+format, args...))
+	}
+	if c.Workers < 1 {
+		fault("Workers is %d: at least one must judge", c.Workers)
+	}
+	if c.Pin > PinOff {
+		fault("Pin is %d: want PinAuto, PinOn or PinOff", c.Pin)
+	}
+	if c.CommitInterval <= 0 {
+		fault("CommitInterval is %v: a cycle must end", c.CommitInterval)
+	}
+	if c.Logger == nil {
+		fault("Logger is nil")
+	}
+	return errors.Join(faults...)
+}
+
+// Events are callbacks of an engine; any may be nil. They run on the engine's
+// goroutine and hold it up.
+type Events struct {
+	// Settled: a transaction ended. Took is how long the commit, or the abort and
+	// the asking, took; oldest is the reading time of its first record in ms.
+	Settled func(how Settlement, took time.Duration, counts *Counts, oldest int64)
+	// Restored: a partition has its memory and is read from now on.
+	Restored func(p Partition, took time.Duration)
+}
+
+// Engine runs cycles on a session: poll, judge, deliver, commit. Only its
+// Snapshot may be called while Run runs.
+type Engine struct {
+	cfg      EngineConfig
+	session  Session
+	restorer Restorer
+	workers  []*worker
+	parts    map[Partition]*part
+	totals   Counts
+	settled  [Lost + 1]uint64
+	restores restores
+	open     cycle
+	idle     time.Time // when the last sweep of an idle engine was
+	snapshot atomic.Pointer[Snapshot]
+}
+
+// part is what the engine knows of an assigned partition.
+type part struct {
+	name    Partition
+	epoch   uint64
+	shard   *Shard // nil while it is restored
+	worker  *worker
+	halted  *Stop
+	moved   bool   // judged something in the open cycle
+	counts  Counts // of the open cycle
+	journal uint64
+	bytes   uint64
+	cancel  context.CancelFunc // of the restore
+}
+
+// cycle is what lies between two commits.
+type cycle struct {
+	begun  bool
+	oldest int64 // reading time of the first batch, ms
+	failed error // why it must be aborted
+}
+
+// NewEngine makes an engine; nothing runs before Run.
+func NewEngine(cfg EngineConfig, s Session, r Restorer) (*Engine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("make engine: %w", err)
+	}
+	e := &Engine{cfg: cfg, session: s, restorer: r, parts: map[Partition]*part{}}
+	e.publish()
+	return e, nil
+}
+
+// Run cycles until ctx ends, and then finishes the open cycle and leaves. It
+// returns nil only after such a clean stop with no partition halted; otherwise
+// why it cannot go on, or what halted.
+func (e *Engine) Run(ctx context.Context) (err error) {
+	e.workers = startWorkers(e.cfg.Workers, e.cfg.Pin)
+	for _, w := range e.workers {
+		if w.pinned != nil {
+			e.cfg.Logger.Warn("a worker is not pinned", "error", w.pinned)
+		}
+	}
+	e.restores = newRestores()
+	defer func() {
+		e.restores.wait()
+		for p := range e.parts {
+			e.drop(p)
+		}
+		for _, w := range e.workers {
+			w.stop()
+		}
+	}()
+	for err == nil && ctx.Err() == nil {
+		err = e.cycle(ctx)
+	}
+	e.publish()
+	// A clean stop and a failure of ours let others take over at once. Whoever was
+	// fenced has nothing to leave: the place is another's.
+	leave := !errors.Is(err, ErrFenced)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return errors.Join(err, e.halted(), e.session.Close(closing, leave))
+}
+
+// closeTimeout bounds the goodbye: a broker that does not answer must not keep
+// the process.
+const closeTimeout = 10 * time.Second
+
+// cycle is one cycle. Read this first: everything else is a verb of it.
+func (e *Engine) cycle(ctx context.Context) error {
+	end := time.Now().Add(e.cfg.CommitInterval)
+	for {
+		polled, err := e.session.Poll(ctx, e.patience(end))
+		if err != nil && ctx.Err() == nil {
+			return errors.Join(err, e.abort(ctx, err))
+		}
+		e.assign(ctx, polled)
+		e.process(ctx, polled.Batches)
+		if ctx.Err() != nil || e.open.failed != nil || !time.Now().Before(end) || e.journalFull() {
+			break
+		}
+		if err := e.adopt(); err != nil {
+			return errors.Join(err, e.end(ctx))
+		}
+	}
+	if err := e.end(ctx); err != nil {
+		return err
+	}
+	e.sweep()
+	e.publish()
+	e.session.Release()
+	return e.allHalted()
+}
+
+// restorePatience is how long a poll may take while a partition is restored:
+// its first record should not wait for the others' silence.
+const restorePatience = 10 * time.Millisecond
+
+// patience is how long the next poll may wait.
+func (e *Engine) patience(end time.Time) time.Duration {
+	left := max(0, time.Until(end))
+	if e.restores.running() > 0 {
+		return min(left, restorePatience)
+	}
+	return left
+}
+
+// process hands each batch to its shard's worker and delivers them in the order
+// they came, while the workers go on with the next.
+func (e *Engine) process(ctx context.Context, batches []*Batch) {
+	for len(batches) > 0 {
+		n := min(len(batches), ringSize)
+		e.round(ctx, batches[:n])
+		batches = batches[n:]
+	}
+}
+
+// round is process for no more batches than a ring holds.
+func (e *Engine) round(ctx context.Context, batches []*Batch) {
+	var waiting [ringSize]*part
+	for i, b := range batches {
+		p := e.parts[b.Partition]
+		if e.open.failed != nil || p == nil || p.shard == nil || p.halted != nil || b.Epoch != p.epoch {
+			continue // read under an assignment or a position that is no more
+		}
+		p.worker.in.put(task{op: opProcess, shard: p.shard, batch: b})
+		waiting[i] = p
+	}
+	for i, b := range batches {
+		p := waiting[i]
+		if p == nil {
+			continue
+		}
+		t := p.worker.out.take()
+		if t.err != nil {
+			e.open.failed = &fatal{t.err}
+		}
+		if e.open.failed == nil {
+			e.deliver(ctx, p, b)
+		}
+	}
+}
+
+// deliver sends a judged batch on and counts it for the cycle.
+func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
+	if !e.open.begun {
+		e.open = cycle{begun: true, oldest: b.Now}
+	}
+	p.moved = true
+	p.journal = p.shard.JournalBytes()
+	if err := e.session.Deliver(ctx, b); err != nil {
+		e.open.failed = fmt.Errorf("deliver %s: %w", b.Partition, err)
+		return
+	}
+	p.counts.Plus(&b.Counts)
+	if b.Stopped != nil {
+		e.halt(p, b.Stopped)
+	}
+}
+
+// minJournal keeps small filters from committing all the time.
+const minJournal = 1 << 20
+
+// journalFull is whether undoing would need more than an eighth of a filter.
+// Outcomes do not depend on where a cycle ends.
+func (e *Engine) journalFull() bool {
+	for _, p := range e.parts {
+		if p.journal > max(minJournal, p.bytes/8) {
+			return true
+		}
+	}
+	return false
+}
+
+// sweepInterval is how often an engine with nothing to read pays a step of the
+// cleaning that rotations owe.
+const sweepInterval = 100 * time.Millisecond
+
+// sweep lets idle shards clean. What it does belongs to the next cycle.
+func (e *Engine) sweep() {
+	if e.open.begun || time.Since(e.idle) < sweepInterval {
+		return
+	}
+	e.idle = time.Now()
+	for _, p := range e.parts {
+		if p.shard != nil && !p.moved {
+			e.do(p, opSweep)
+		}
+	}
+}
+
+// do runs one operation on a shard and waits for it.
+func (e *Engine) do(p *part, op operation) {
+	p.worker.in.put(task{op: op, shard: p.shard})
+	if t := p.worker.out.take(); t.err != nil {
+		e.open.failed = &fatal{t.err}
+	}
+}
+
+// halt stops a partition before a record; the others go on.
+func (e *Engine) halt(p *part, s *Stop) {
+	p.halted = s
+	e.session.Halt(p.name)
+	e.cfg.Logger.Error("partition stopped, the others go on", "partition", p.name.String(),
+		"offset", s.Offset, "reason", s.Reason.String(), "error", s.Err)
+}
+
+// halted is what stopped, as one error.
+func (e *Engine) halted() error {
+	var stops []error
+	for _, p := range e.parts {
+		if p.halted != nil {
+			stops = append(stops, p.halted)
+		}
+	}
+	return errors.Join(stops...)
+}
+
+// allHalted is an error when nothing is left to go on with.
+func (e *Engine) allHalted() error {
+	if len(e.parts) == 0 {
+		return nil
+	}
+	for _, p := range e.parts {
+		if p.halted == nil {
+			return nil
+		}
+	}
+	return errors.New("every partition has stopped")
+}
+
+// stats is read between cycles only, when no worker has the shard.
+func (p *part) stats() window.Stats { return p.shard.Stats() }
+
+// fatal marks an error that a retry cannot heal.
+type fatal struct{ error }
+
+func (f *fatal) Unwrap() error { return f.error }

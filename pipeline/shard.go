@@ -1,0 +1,296 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// chunk is how many records are judged in one go: enough to hide the latency of
+// memory behind each other, few enough that what pass 1 leaves for pass 2 stays
+// in the second-level cache.
+const chunk = 1024
+
+// Shard is one partition's memory and the rules it judges by. It has one owner:
+// no method may run concurrently with another. [Shard.Process] does not allocate
+// once the batches have had their largest size.
+type Shard struct {
+	rules     Config
+	extractor *keys.Extractor
+	clock     *keys.Clock // nil for TimeNone
+	set       filter.Set
+	window    *window.Window
+	print     string // fingerprint
+
+	partition Partition
+	start     int64 // where the open cycle began
+	next      int64 // the next offset to judge
+	refusals  []Refusal
+
+	in      window.Batch // views into scratch
+	scratch scratch
+}
+
+// scratch is the memory behind a window.Batch, and what pass 1 found.
+type scratch struct {
+	offsets [chunk]int64
+	times   [chunk]int64
+	hashes  [chunk]filter.Hash
+	hasID   [chunk]bool
+	noLearn [chunk]bool
+	learn   [chunk]bool
+	ages    [chunk]uint8
+	marks   [chunk]window.Marks
+	found   [chunk]keys.Outcome
+}
+
+// NewShard makes the shard of p, which has seen nothing. Cold says that it
+// should have: records were read before that it does not know, and its coverage
+// of the window starts at zero.
+func NewShard(cfg Config, p Partition, cold bool) (*Shard, error) {
+	s, err := newShard(cfg, p)
+	if err != nil {
+		return nil, err
+	}
+	if s.window, err = window.New(s.rules.window(), s.set); err != nil {
+		return nil, errors.Join(err, s.set.Close())
+	}
+	if cold {
+		s.window.MarkCold()
+	}
+	return s, nil
+}
+
+// newShard is a shard without its window.
+func newShard(cfg Config, p Partition) (*Shard, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("make shard of %s: %w", p, err)
+	}
+	extractor, err := keys.Parse(cfg.Keys, cfg.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("make shard of %s: %w", p, err)
+	}
+	s := &Shard{rules: cfg, extractor: extractor, partition: p}
+	if cfg.Time != TimeNone {
+		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat); err != nil {
+			return nil, fmt.Errorf("make shard of %s: %w", p, err)
+		}
+	}
+	if s.print, err = cfg.Fingerprint(); err != nil {
+		return nil, fmt.Errorf("make shard of %s: %w", p, err)
+	}
+	if s.set, err = cfg.NewSet(); err != nil {
+		return nil, fmt.Errorf("make shard of %s: %w", p, err)
+	}
+	return s, nil
+}
+
+// Process judges the records of b in order and fills its outcomes and counts.
+// It stops early, and says so in b.Stopped, where a policy or the output lets
+// the partition go no further.
+func (s *Shard) Process(b *Batch) {
+	b.Outcomes = b.Outcomes[:0]
+	b.Counts = Counts{}
+	b.Stopped = nil
+	repeated := s.extractor.RepeatedHeaders()
+	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
+		s.judge(b, from, min(from+chunk, len(b.Records)))
+	}
+	b.Counts.RepeatedHeaders += s.extractor.RepeatedHeaders() - repeated
+	s.next = b.Next
+	if b.Stopped != nil {
+		s.next = b.Stopped.Offset
+	}
+}
+
+// judge judges the records [from, to) of b, at most a chunk.
+func (s *Shard) judge(b *Batch, from, to int) {
+	n, stop := s.extract(b, from, to)
+	observed, full := s.window.Observe(&s.in)
+	if observed < n {
+		stop = s.stop(b, from+observed, windowReason(full), nil)
+	}
+	b.Stopped = stop
+	for i := range observed {
+		o := s.outcome(i, b.Oversize != nil && b.Oversize[from+i] || s.refused(b.Offsets[from+i]))
+		if s.scratch.found[i] == keys.Unsupported {
+			b.Counts.Unsupported++
+		}
+		b.Counts.add(o)
+		b.Outcomes = append(b.Outcomes, o)
+	}
+}
+
+// extract is pass 1: the IDs and times of records [from, to), as far as the
+// policies let the partition go. It sets s.in to them and returns their number.
+func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
+	x := &s.scratch
+	for i := from; i < to; i++ {
+		r := &b.Records[i]
+		hash, found := s.extractor.Hash(r)
+		tooLarge := b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
+		if stop = s.mustStop(b, i, found, tooLarge); stop != nil {
+			break
+		}
+		x.offsets[n], x.hashes[n], x.found[n] = b.Offsets[i], hash, found
+		x.hasID[n] = found == keys.Found
+		x.noLearn[n] = tooLarge
+		x.times[n] = window.NoTime
+		if s.clock != nil {
+			if t, ok := s.clock.Time(r, b.Now); ok {
+				x.times[n] = t
+			}
+		}
+		n++
+	}
+	s.in = window.Batch{
+		Offsets: x.offsets[:n], Times: x.times[:n], Hashes: x.hashes[:n], HasID: x.hasID[:n],
+		NoLearn: x.noLearn[:n], Learn: x.learn[:n], Ages: x.ages[:n], Marks: x.marks[:n],
+	}
+	if s.clock != nil {
+		s.in.Now = b.Now
+	}
+	return n, stop
+}
+
+// mustStop is why the partition cannot go past record i of b, nil if it can.
+func (s *Shard) mustStop(b *Batch, i int, found keys.Outcome, tooLarge bool) *Stop {
+	switch {
+	case found == keys.Invalid && s.rules.OnInvalid == Fail:
+		return s.stop(b, i, ReasonInvalid, nil)
+	case (found == keys.Missing || found == keys.Unsupported) && s.rules.OnMissing == Fail:
+		return s.stop(b, i, ReasonMissing, nil)
+	case !tooLarge:
+		return nil
+	}
+	refusal := s.refusal(b.Offsets[i])
+	if s.rules.Diverts && (refusal == nil || !refusal.Diverted) {
+		return nil
+	}
+	if refusal != nil {
+		return s.stop(b, i, ReasonTooLarge, refusal.Err)
+	}
+	return s.stop(b, i, ReasonTooLarge, nil)
+}
+
+func (s *Shard) stop(b *Batch, i int, why Reason, err error) *Stop {
+	return &Stop{Partition: b.Partition, Offset: b.Offsets[i], Reason: why, Err: err}
+}
+
+func windowReason(s window.Stop) Reason {
+	if s == window.StopLate {
+		return ReasonLate
+	}
+	return ReasonFull
+}
+
+// outcome is what becomes of record i of the chunk.
+func (s *Shard) outcome(i int, tooLarge bool) Outcome {
+	x := &s.scratch
+	o := Outcome{Marks: Marks(x.marks[i]), Age: x.ages[i]}
+	if s.clock == nil {
+		o.Marks &^= NoTime // nobody asked for the time
+	}
+	switch x.found[i] {
+	case keys.Found:
+		if o.Age != 0 {
+			o.Verdict, o.Fate, o.Reason = Duplicate, Dropped, ReasonDuplicate
+			return o
+		}
+		o.Verdict = Unique
+	case keys.Invalid:
+		o.Verdict = Invalid
+		o.send(s.rules.OnInvalid, ReasonInvalid)
+	default:
+		o.Verdict = Missing
+		o.send(s.rules.OnMissing, ReasonMissing)
+	}
+	if o.Fate == Out && o.Marks&Late != 0 {
+		o.send(s.rules.OnLate, ReasonLate)
+	}
+	if o.Fate == Out && tooLarge {
+		o.send(Divert, ReasonTooLarge)
+	}
+	return o
+}
+
+// send applies a policy.
+func (o *Outcome) send(p Policy, why Reason) {
+	switch p {
+	case Drop:
+		o.Fate, o.Reason = Dropped, why
+	case Divert:
+		o.Fate, o.Reason = Diverted, why
+	}
+}
+
+// Refuse says that the output, or the divert topic, refused a record for itself:
+// when it is read again it is diverted, or the partition stops before it.
+func (s *Shard) Refuse(r Refusal) { s.refusals = append(s.refusals, r) }
+
+func (s *Shard) refused(offset int64) bool {
+	return len(s.refusals) > 0 && s.refusal(offset) != nil
+}
+
+// refusal is the last word on a record: the divert topic may have refused what
+// the output refused before.
+func (s *Shard) refusal(offset int64) *Refusal {
+	for i := len(s.refusals) - 1; i >= 0; i-- {
+		if s.refusals[i].Offset == offset {
+			return &s.refusals[i]
+		}
+	}
+	return nil
+}
+
+// Next is the next offset to judge.
+func (s *Shard) Next() int64 { return s.next }
+
+// Begin sets the next offset of a shard that has judged nothing yet.
+func (s *Shard) Begin(next int64) { s.start, s.next = next, next }
+
+// Position is the next offset, and as metadata what it takes to rebuild the
+// shard's memory from the input.
+func (s *Shard) Position() Position {
+	return Position{Partition: s.partition, Next: s.next, Metadata: s.metadata()}
+}
+
+// Seal ends the cycle: what comes after it is another's.
+func (s *Shard) Seal() { s.window.Seal() }
+
+// Commit forgets how to undo the sealed cycle.
+func (s *Shard) Commit() {
+	s.window.Commit()
+	s.start = s.next
+	kept := s.refusals[:0]
+	for _, r := range s.refusals {
+		if r.Offset >= s.start {
+			kept = append(kept, r)
+		}
+	}
+	s.refusals = kept
+}
+
+// Rollback takes back everything since the last commit, byte for byte.
+func (s *Shard) Rollback() {
+	s.window.Rollback()
+	s.next = s.start
+}
+
+// Sweep does a small step of the cleaning that rotations owe.
+func (s *Shard) Sweep() { s.window.Sweep() }
+
+// Stats is the state of the memory in figures.
+func (s *Shard) Stats() window.Stats { return s.window.Stats() }
+
+// JournalBytes is how much it would take to undo the open cycle.
+func (s *Shard) JournalBytes() uint64 { return s.window.JournalBytes() }
+
+// AppendState appends the whole memory, for comparing two shards.
+func (s *Shard) AppendState(b []byte) []byte { return s.window.AppendState(b) }
+
+// Close gives the memory back. The shard must not be used afterwards.
+func (s *Shard) Close() error { return s.set.Close() }

@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// Snapshot is what an engine was after its last cycle. It does not change.
+type Snapshot struct {
+	// Counts are of confirmed commits only: a rollback never lowers one.
+	Counts Counts
+	// Settled is how many transactions ended how, by [Settlement].
+	Settled [Lost + 1]uint64
+	// Partitions are the assigned ones, in order.
+	Partitions []PartitionSnapshot
+}
+
+// PartitionSnapshot is one assigned partition.
+type PartitionSnapshot struct {
+	Partition Partition
+	// Restored: it has its memory and gives verdicts.
+	Restored bool
+	// Stopped is why it goes no further, nil if it does.
+	Stopped *Stop
+	// Next is the next offset to read, as committed.
+	Next int64
+	// Window is the memory in figures; zero before it is restored.
+	Window window.Stats
+}
+
+// Ready is whether every partition that is ours has its memory.
+func (s *Snapshot) Ready() bool {
+	for i := range s.Partitions {
+		if !s.Partitions[i].Restored {
+			return false
+		}
+	}
+	return true
+}
+
+// Snapshot is the state after the last cycle. It may be called at any time, from
+// any goroutine.
+func (e *Engine) Snapshot() *Snapshot { return e.snapshot.Load() }
+
+// publish makes a new snapshot. It runs between cycles, when no worker has a
+// shard.
+func (e *Engine) publish() {
+	s := &Snapshot{Counts: e.totals, Settled: e.settled}
+	for _, p := range e.parts {
+		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted}
+		if p.shard != nil {
+			ps.Restored, ps.Next, ps.Window = true, p.shard.Next(), p.stats()
+		}
+		s.Partitions = append(s.Partitions, ps)
+	}
+	slices.SortFunc(s.Partitions, func(a, b PartitionSnapshot) int { return a.Partition.compare(b.Partition) })
+	e.snapshot.Store(s)
+}

@@ -1,0 +1,142 @@
+package pipeline
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/streamdedup/streamdedup/internal/affinity"
+)
+
+// PinMode says whether workers stay on a processor of their own.
+type PinMode uint8
+
+const (
+	// PinAuto pins where there are processors to give: two more than workers, for
+	// the network, the compression and the collector.
+	PinAuto PinMode = iota
+	// PinOn pins always.
+	PinOn
+	// PinOff never pins.
+	PinOff
+)
+
+var pinNames = [...]string{"auto", "on", "off"}
+
+// String is the name that [ParsePinMode] reads.
+func (p PinMode) String() string { return pinNames[p] }
+
+// ParsePinMode reads "auto", "on" or "off".
+func ParsePinMode(s string) (PinMode, error) {
+	for i, name := range pinNames {
+		if s == name {
+			return PinMode(i), nil
+		}
+	}
+	return 0, fmt.Errorf(`parse pin mode %q: want "auto", "on" or "off"`, s)
+}
+
+// sparesForAuto is how many processors auto leaves to everything else.
+const sparesForAuto = 2
+
+// operation is what a worker does with a shard.
+type operation uint8
+
+const (
+	opProcess operation = iota
+	opSeal
+	opCommit
+	opRollback
+	opSweep
+	opQuit
+)
+
+// task is one operation on one shard, and on its way back the result.
+type task struct {
+	op    operation
+	shard *Shard
+	batch *Batch
+	err   error
+}
+
+// worker runs the shards that it owns. Between putting a task in and taking the
+// result out, the shard is the worker's and nobody else touches it.
+type worker struct {
+	in, out *ring
+	pin     bool
+	cpu     int
+	pinned  error // why pinning failed
+	started chan struct{}
+	ended   chan struct{}
+}
+
+func startWorker(pin bool, cpu int) *worker {
+	w := &worker{in: newRing(), out: newRing(), pin: pin, cpu: cpu,
+		started: make(chan struct{}), ended: make(chan struct{})}
+	go w.run()
+	<-w.started
+	return w
+}
+
+// run is the worker's goroutine. A pinned one keeps its thread and ends with it,
+// so that no other goroutine inherits the affinity.
+func (w *worker) run() {
+	defer close(w.ended)
+	if w.pin {
+		runtime.LockOSThread()
+		w.pinned = affinity.Pin(w.cpu)
+	}
+	close(w.started)
+	for {
+		t := w.in.take()
+		if t.op == opQuit {
+			return
+		}
+		t.err = t.do()
+		w.out.put(t)
+	}
+}
+
+// do runs the task. A panic in a shard must end in an abort and a message, not
+// in a process that dies without a word.
+func (t *task) do() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("shard of %s: panic: %v\n%s", t.shard.partition, r, debug.Stack())
+		}
+	}()
+	switch t.op {
+	case opProcess:
+		t.shard.Process(t.batch)
+	case opSeal:
+		t.shard.Seal()
+	case opCommit:
+		t.shard.Commit()
+	case opRollback:
+		t.shard.Rollback()
+	case opSweep:
+		t.shard.Sweep()
+	}
+	return nil
+}
+
+func (w *worker) stop() {
+	w.in.put(task{op: opQuit})
+	<-w.ended
+}
+
+// startWorkers starts n workers, on the last of the processors that the process
+// may use: the first ones tend to serve interrupts.
+func startWorkers(n int, mode PinMode) []*worker {
+	cpus := affinity.Allowed()
+	pin := mode == PinOn || mode == PinAuto && len(cpus) >= n+sparesForAuto
+	workers := make([]*worker, n)
+	for i := range workers {
+		cpu := 0
+		if len(cpus) > 0 {
+			cpu = cpus[len(cpus)-1-i%len(cpus)]
+		}
+		workers[i] = startWorker(pin, cpu)
+	}
+	return workers
+}
