@@ -114,8 +114,8 @@ func TestTopicName(t *testing.T) {
 	if len(long) > 150 {
 		t.Errorf("topicName is %d characters long", len(long))
 	}
-	if topicName("A") == topicName("A") {
-		t.Error("topicName gave one name twice")
+	if first, second := topicName("A"), topicName("A"); first == second {
+		t.Errorf("topicName gave %s twice", first)
 	}
 }
 
