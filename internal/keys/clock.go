@@ -1,0 +1,153 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Clock says what time a record has.
+//
+// It has one owner: no method may run concurrently with another. More goroutines
+// take a [Clock.Clone] each.
+type Clock struct {
+	source clockSource
+	format timeFormat
+	json   *scanner // for a field of the value only
+	buf    [longestTime]byte
+}
+
+type clockSource uint8
+
+const (
+	recordTime clockSource = iota
+	arrivalTime
+	noTime
+	fieldTime
+)
+
+// longestTime is the length from which a string is no longer a time.
+const longestTime = 64
+
+// ParseClock compiles the time spec of a stream:
+//
+//	record         the timestamp that came with the record
+//	arrival        the wall clock at the reading of the batch
+//	none           a clock that stands still: all records have the same time
+//	json:a.b       a member of a JSON value, as in a key spec
+//
+// format is how to read the field: rfc3339, unix (seconds), unix-ms, unix-us,
+// unix-ns, or auto (also when empty), and it is for a field only.
+//
+// rfc3339 reads strings like 2026-01-01T00:00:00.123+01:00; T and Z may be lower
+// case, T a space, and a time without an offset is UTC. The unix formats read
+// numbers and strings that hold one, with a fraction or exponent where they have
+// one. auto reads all of these and takes a number below 1e11 for seconds, below
+// 1e14 for milliseconds, below 1e17 for microseconds, else for nanoseconds: so
+// each unit is told apart from 1973 on, up to 5138 (nanoseconds: 2262).
+func ParseClock(spec, format string) (*Clock, error) {
+	f, err := parseTimeFormat(format)
+	if err != nil {
+		return nil, fmt.Errorf("parse time format %q: %w", format, err)
+	}
+	c := &Clock{format: f}
+	switch spec {
+	case "record":
+		c.source = recordTime
+	case "arrival":
+		c.source = arrivalTime
+	case "none":
+		c.source = noTime
+	default:
+		path, err := parseTimeField(spec)
+		if err != nil {
+			return nil, fmt.Errorf("parse time spec %q: %w", spec, err)
+		}
+		c.source, c.json = fieldTime, newScanner([][]segment{path})
+	}
+	if c.source != fieldTime && f != autoFormat {
+		return nil, fmt.Errorf("parse time format %q: it is for a field of the value, not for the time %q: leave it out", format, spec)
+	}
+	return c, nil
+}
+
+func parseTimeField(s string) ([]segment, error) {
+	p, err := parseKind(s)
+	if errors.Is(err, errColumn) {
+		return nil, err
+	}
+	if err != nil || p.source != fromJSON {
+		return nil, errors.New("known are record, arrival, none, json:NAME (dots descend) and json:/POINTER")
+	}
+	return p.path, nil
+}
+
+// Clone is a Clock of its own for another goroutine, with the same spec and format.
+func (c *Clock) Clone() *Clock {
+	d := &Clock{source: c.source, format: c.format}
+	if c.json != nil {
+		d.json = c.json.clone()
+	}
+	return d
+}
+
+// Time is the record's time in milliseconds since the epoch, rounded down; it is
+// positive. nowMillis is the wall clock at the reading of the batch. ok is false
+// where there is no usable time: it is missing, unreadable, not after the epoch, or
+// beyond an int64. It allocates nothing, except for a value nested deeper than any
+// before it.
+func (c *Clock) Time(r *Record, nowMillis int64) (millis int64, ok bool) {
+	switch c.source {
+	case recordTime:
+		millis = r.Time
+	case arrivalTime:
+		millis = nowMillis
+	case noTime:
+		millis = 1
+	case fieldTime:
+		if !c.json.scan(r.Value) {
+			return 0, false
+		}
+		if millis, ok = c.read(&c.json.found[0]); !ok {
+			return 0, false
+		}
+	}
+	if millis <= 0 {
+		return 0, false
+	}
+	return millis, true
+}
+
+func (c *Clock) read(p *part) (millis int64, ok bool) {
+	s := p.bytes
+	switch p.kind {
+	case number:
+		if c.format == rfc3339 {
+			return 0, false
+		}
+		return readUnix(s, c.format)
+	case text:
+		if p.escaped {
+			if s, ok = c.unescape(s); !ok {
+				return 0, false
+			}
+		}
+		if c.format == rfc3339 || c.format == autoFormat && looksLikeDate(s) {
+			return readRFC3339(s)
+		}
+		return readUnix(s, c.format)
+	}
+	return 0, false
+}
+
+// unescape decodes s, which may hold an offset's plus sign or a slash in escapes.
+func (c *Clock) unescape(s []byte) (decoded []byte, ok bool) {
+	var char [maxChar]byte
+	decoded = c.buf[:0]
+	for piece, rest := nextPiece(s, &char); len(piece) > 0; piece, rest = nextPiece(rest, &char) {
+		if len(decoded)+len(piece) > longestTime {
+			return nil, false
+		}
+		decoded = append(decoded, piece...)
+	}
+	return decoded, true
+}

@@ -1,0 +1,50 @@
+// Package keys turns a record into the hash of its ID, and into its time.
+//
+// An [Extractor] is compiled from key specs, one for each part of the ID:
+//
+//	key            the record's key
+//	value          the whole value
+//	header:NAME    a header, the last one where the name is repeated
+//	json:a.b       a member of a JSON object; dots descend objects
+//	json:/a~1b/0   an RFC 6901 JSON Pointer: any name, and array elements
+//
+// # Identity
+//
+// Two records are the same event when all parts of their IDs are the same. A
+// part is a type and bytes, and both count:
+//
+//   - A key, a header or a whole value is its bytes.
+//   - A JSON string is its decoded text, so "a" and "\u0061" are one ID. Bytes
+//     that are not UTF-8 stay as they are and a lone surrogate becomes the three
+//     bytes that UTF-8 would give its code point. Nothing is replaced by U+FFFD,
+//     which would make one ID of many. Nothing is trimmed or folded.
+//   - A JSON number is the characters of its literal. It is never a float:
+//     9007199254740992 and 9007199254740993 are one float64 but two events. So 1,
+//     1.0 and 1e0 are three IDs: a producer's retry repeats its own spelling, and
+//     a needless second copy costs less than a lost first one.
+//   - true and false are IDs. 1, "1", true and "true" are four.
+//
+// There is no ID ([Missing]) where the part is absent, null or empty. A JSON
+// array or object is none either ([Unsupported], a kind of missing with its own
+// name so that it can be counted apart). One part missing makes the whole ID
+// missing: what is left would match unrelated events.
+//
+// # JSON
+//
+// The scan reads the text once, whatever the number of json specs, and ends
+// when it has seen the place of each; what follows is not looked at. Text that
+// is malformed before that is [Invalid]. So an ID is absent only from a whole,
+// well-formed text. Names match exactly, after their escapes are decoded, and
+// the first of two equal names counts, at every level of a path. Depth, length
+// and number of members are not bounded; time is linear in the text.
+//
+// A schema registry's prefix (a zero byte and four more) before the text is
+// skipped. A null value, which Kafka calls a tombstone, is never parsed; neither
+// is an empty one: both are missing. A byte order mark is not JSON.
+//
+// # Hash
+//
+// The hash is the 64-bit xxhash of the seed and then each part as type, length
+// and bytes. The lengths keep ("a", "bc") and ("ab", "c") apart. Two of n
+// different IDs share a hash with a chance of about n²/2⁶⁵.
+package keys

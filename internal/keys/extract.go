@@ -1,0 +1,146 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// Extractor finds the ID of a record and hashes it. What it finds depends on the
+// record, the specs and the seed alone.
+//
+// It has one owner: no method may run concurrently with another. More goroutines
+// take a [Extractor.Clone] each.
+type Extractor struct {
+	specs    []spec
+	json     *scanner // nil without a json spec
+	sum      hasher
+	repeated uint64
+}
+
+// Parse compiles key specs (see the package comment), one for each part of the
+// ID, in order. The error of a bad one names it and what would be good.
+func Parse(specs []string, seed uint64) (*Extractor, error) {
+	if len(specs) == 0 {
+		return nil, errors.New("parse key specs: there is none: known are " + knownKinds)
+	}
+	e := &Extractor{sum: hasher{seed: seed}}
+	var paths [][]segment
+	for _, s := range specs {
+		p, err := parseSpec(s)
+		if err != nil {
+			return nil, err
+		}
+		if p.source == fromJSON {
+			p.found = len(paths)
+			paths = append(paths, p.path)
+		}
+		e.specs = append(e.specs, p)
+	}
+	if len(paths) > maxPaths {
+		return nil, fmt.Errorf("parse key specs: %d of them are json, at most %d can be: use value, or an ID with fewer parts", len(paths), maxPaths)
+	}
+	if len(paths) > 0 {
+		e.json = newScanner(paths)
+	}
+	return e, nil
+}
+
+// Clone is an Extractor of its own for another goroutine, with the same specs and
+// seed. Its count of repeated headers begins at zero.
+func (e *Extractor) Clone() *Extractor {
+	c := &Extractor{specs: e.specs, sum: hasher{seed: e.sum.seed}}
+	if e.json != nil {
+		c.json = e.json.clone()
+	}
+	return c
+}
+
+// Hash is the hash of the record's ID, or zero and why there is none. Where parts
+// fail differently, Invalid goes before Unsupported before Missing, whatever
+// their order. It keeps nothing of the record and allocates nothing, except for
+// a value nested deeper than any before it.
+func (e *Extractor) Hash(r *Record) (filter.Hash, Outcome) {
+	outcome, repeats := Found, false
+	if e.json != nil && !e.json.scan(r.Value) {
+		outcome = Invalid
+	}
+	e.sum.reset()
+	for i := range e.specs {
+		var p part
+		switch s := &e.specs[i]; s.source {
+		case fromKey:
+			p = whole(r.Key)
+		case fromValue:
+			p = whole(r.Value)
+		case fromHeader:
+			value, n := lastHeader(r.Headers, s.header)
+			p = whole(value)
+			repeats = repeats || n > 1
+		case fromJSON:
+			p = e.json.found[s.found]
+		}
+		switch p.kind {
+		case absent:
+			outcome = max(outcome, Missing)
+		case nested:
+			outcome = max(outcome, Unsupported)
+		default:
+			e.sum.add(&p)
+		}
+	}
+	if repeats {
+		e.repeated++
+	}
+	if outcome != Found {
+		return 0, outcome
+	}
+	return e.sum.sum(), Found
+}
+
+func whole(b []byte) part {
+	if len(b) == 0 {
+		return part{}
+	}
+	return part{kind: raw, bytes: b}
+}
+
+// lastHeader is the value of the last header of that name, and how many there are.
+func lastHeader(headers []Header, name string) (value []byte, n int) {
+	for i := range headers {
+		if headers[i].Name == name {
+			value = headers[i].Value
+			n++
+		}
+	}
+	return value, n
+}
+
+// NeedsHeaders reports whether a source has to fill [Record.Headers].
+func (e *Extractor) NeedsHeaders() bool {
+	for i := range e.specs {
+		if e.specs[i].source == fromHeader {
+			return true
+		}
+	}
+	return false
+}
+
+// RepeatedHeaders counts the calls of Hash whose record repeated a header that a
+// spec names. It counts records that are read again after a rollback each time:
+// take the difference over a cycle and add it up at the commit.
+func (e *Extractor) RepeatedHeaders() uint64 { return e.repeated }
+
+// String is the canonical text of the specs: two Extractors find the same IDs in
+// all records when, and apart from odd equivalences only when, it is the same. It
+// does not hold the seed.
+func (e *Extractor) String() string {
+	quoted := make([]string, len(e.specs))
+	for i := range e.specs {
+		quoted[i] = strconv.Quote(e.specs[i].String())
+	}
+	return strings.Join(quoted, " ")
+}

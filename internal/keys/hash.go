@@ -1,0 +1,77 @@
+package keys
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// kind is the type of a part of an ID. Its number is hashed: never change one.
+type kind uint8
+
+const (
+	absent  kind = iota // nothing, null, or an empty string
+	nested              // an array or an object
+	raw                 // a key, a header or a whole value
+	text                // a JSON string
+	number              // a JSON number
+	boolean             // true or false
+)
+
+// part is what was found for one spec. Bytes are a view of the record; for a
+// text they are what stands between the quotes, escaped or not.
+type part struct {
+	kind    kind
+	escaped bool
+	bytes   []byte
+}
+
+// lengthBits is the share of the word before a part that holds its length; the
+// kind has the rest.
+const lengthBits = 56
+
+// hasher hashes an ID: a 64-bit xxhash with the seed over, for each part, eight
+// bytes (little endian) of its kind and its decoded length, then its decoded
+// bytes. Streaming the parts costs no more than collecting them in a buffer for
+// one Sum64: 28 and 34 ns for a UUID.
+//
+// It has one owner: no method may run concurrently with another.
+type hasher struct {
+	seed   uint64
+	digest xxhash.Digest
+	word   [8]byte
+	char   [maxChar]byte // one decoded escape
+}
+
+// reset begins a new ID.
+func (h *hasher) reset() { h.digest.ResetWithSeed(h.seed) }
+
+// add appends a part, which must be one that can be an ID's.
+func (h *hasher) add(p *part) {
+	if !p.escaped {
+		h.prefix(p.kind, len(p.bytes))
+		h.write(p.bytes)
+		return
+	}
+	length := 0
+	for piece, rest := nextPiece(p.bytes, &h.char); len(piece) > 0; piece, rest = nextPiece(rest, &h.char) {
+		length += len(piece)
+	}
+	h.prefix(p.kind, length)
+	for piece, rest := nextPiece(p.bytes, &h.char); len(piece) > 0; piece, rest = nextPiece(rest, &h.char) {
+		h.write(piece)
+	}
+}
+
+func (h *hasher) prefix(k kind, length int) {
+	binary.LittleEndian.PutUint64(h.word[:], uint64(k)<<lengthBits|uint64(length))
+	h.write(h.word[:])
+}
+
+func (h *hasher) write(b []byte) {
+	_, _ = h.digest.Write(b) // never fails
+}
+
+func (h *hasher) sum() filter.Hash { return filter.Hash(h.digest.Sum64()) }

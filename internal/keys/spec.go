@@ -1,0 +1,146 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// source is where a part of the ID comes from.
+type source uint8
+
+const (
+	fromKey source = iota
+	fromValue
+	fromHeader
+	fromJSON
+)
+
+// spec is one parsed key spec.
+type spec struct {
+	source source
+	header string
+	path   []segment
+	// found is the index of the path in the scanner.
+	found int
+}
+
+const knownKinds = "key, value, header:NAME, json:NAME (dots descend) and json:/POINTER"
+
+var errColumn = errors.New("column: needs csv or tsv input")
+
+func parseSpec(s string) (spec, error) {
+	p, err := parseKind(s)
+	if err != nil {
+		return spec{}, fmt.Errorf("parse key spec %q: %w", s, err)
+	}
+	return p, nil
+}
+
+func parseKind(s string) (spec, error) {
+	kind, name, named := strings.Cut(s, ":")
+	switch kind {
+	case "key", "value":
+		if named {
+			return spec{}, fmt.Errorf("%s takes no name: write %s", kind, kind)
+		}
+		if kind == "key" {
+			return spec{source: fromKey}, nil
+		}
+		return spec{source: fromValue}, nil
+	case "header":
+		if name == "" {
+			return spec{}, errors.New("the name is missing: write header:NAME")
+		}
+		return spec{source: fromHeader, header: name}, nil
+	case "json":
+		path, err := parsePath(name)
+		return spec{source: fromJSON, path: path}, err
+	case "column":
+		return spec{}, errColumn
+	}
+	if !named && kind != "" {
+		return spec{}, fmt.Errorf("unknown kind %q: known are %s; a member of a JSON value is json:%s", kind, knownKinds, kind)
+	}
+	return spec{}, fmt.Errorf("unknown kind %q: known are %s", kind, knownKinds)
+}
+
+// parsePath parses what follows json: in a spec.
+func parsePath(s string) ([]segment, error) {
+	if s == "" {
+		return nil, errors.New("the name is missing: write json:NAME or json:/POINTER")
+	}
+	var path []segment
+	if s[0] != '/' {
+		for _, name := range strings.Split(s, ".") {
+			if name == "" {
+				return nil, errors.New("a name between dots is empty: write the path as a pointer, json:/a/b, where names hold dots or are empty")
+			}
+			path = append(path, segment{name: name, element: -1})
+		}
+		return path, nil
+	}
+	for _, token := range strings.Split(s[1:], "/") {
+		name, err := unescapeToken(token)
+		if err != nil {
+			return nil, err
+		}
+		path = append(path, segment{name: name, element: elementNumber(name)})
+	}
+	return path, nil
+}
+
+var (
+	tokenEscaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	tokenUnescaper = strings.NewReplacer("~0", "~", "~1", "/")
+)
+
+// unescapeToken decodes a reference token (RFC 6901, section 4).
+func unescapeToken(token string) (string, error) {
+	for i := 0; i < len(token); i++ {
+		if token[i] == '~' && (i+1 == len(token) || token[i+1] != '0' && token[i+1] != '1') {
+			return "", fmt.Errorf("bad escape in %q: in a pointer write ~0 for ~ and ~1 for /", token)
+		}
+	}
+	return tokenUnescaper.Replace(token), nil
+}
+
+// elementNumber is the number of the array element that a token names, or -1: RFC
+// 6901 allows digits without leading zeros.
+func elementNumber(token string) int {
+	n, err := strconv.Atoi(token)
+	if err != nil || n < 0 || strconv.Itoa(n) != token {
+		return -1
+	}
+	return n
+}
+
+// String is the one spelling of all specs that mean the same. A dotted path
+// becomes a pointer unless one of its names is a number, which only a pointer
+// takes for the number of an element too.
+func (p *spec) String() string {
+	switch p.source {
+	case fromKey:
+		return "key"
+	case fromValue:
+		return "value"
+	case fromHeader:
+		return "header:" + p.header
+	}
+	var dotted, pointer strings.Builder
+	isDotted := false
+	for i, seg := range p.path {
+		if i > 0 {
+			dotted.WriteByte('.')
+		}
+		dotted.WriteString(seg.name)
+		pointer.WriteByte('/')
+		tokenEscaper.WriteString(&pointer, seg.name)
+		isDotted = isDotted || seg.element < 0 && elementNumber(seg.name) >= 0
+	}
+	if isDotted {
+		return "json:" + dotted.String()
+	}
+	return "json:" + pointer.String()
+}
