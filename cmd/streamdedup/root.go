@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -29,6 +30,8 @@ share you allow; a second copy inside the window never passes.
 Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 	}
 	group(root,
+		newFilterCmd(a),
+		newSizeCmd(a),
 		newVersionCmd(a),
 	)
 	root.SetIn(a.stdin)
@@ -48,6 +51,9 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
+		}
+		if !cmd.HasParent() && slices.Contains(laterCommands, args[0]) {
+			return usagef("%s %s is not built yet", cmd.CommandPath(), args[0])
 		}
 		err := usagef("unknown command %q for %q", args[0], cmd.CommandPath())
 		names := []string{"help", "completion"}

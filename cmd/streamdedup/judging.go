@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/sizing"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+const (
+	defaultWindow = 24 * time.Hour
+	defaultFPR    = 0.0001
+	// defaultCapacity is what commands take that may guess: a topic's size, which
+	// decides how many first copies false positives withhold, is not guessed.
+	defaultCapacity = 10_000_000
+)
+
+// memorySettings say how much is remembered, and for how long.
+type memorySettings struct {
+	window   time.Duration
+	fpr      float64
+	capacity uint64
+	rate     float64
+	memory   uint64
+	peak     float64
+	skew     float64
+	kind     sizing.Kind
+	layout   filter.Layout
+}
+
+func defaultMemory() memorySettings {
+	return memorySettings{
+		window: defaultWindow,
+		fpr:    defaultFPR,
+		peak:   sizing.DefaultPeak,
+		skew:   sizing.DefaultSkew,
+		kind:   sizing.Sliced,
+		layout: filter.Compact,
+	}
+}
+
+// bind defines the flags; the defaults are what m holds.
+func (m *memorySettings) bind(fs *pflag.FlagSet) {
+	durationFlag.add(fs, &m.window, "window", "how long an ID is remembered, such as 24h, 7d or 1d12h")
+	shareFlag.add(fs, &m.fpr, "fpr", "share of new records of the whole window that may be taken for seen")
+	countFlag.add(fs, &m.capacity, "capacity", "new IDs in a window, such as 10M or 1e9 (also --elements)")
+	rateFlag.add(fs, &m.rate, "rate", "or: new IDs a second, such as 50k or 1.5M")
+	sizeFlag.add(fs, &m.memory, "memory", "or: what all filters together may take, such as 2GiB")
+	factorFlag.add(fs, &m.peak, "peak", "how much fuller than average a generation may get before it is full")
+	factorFlag.add(fs, &m.skew, "skew", "how much more than its share of the IDs a partition may get")
+	kindFlag.add(fs, &m.kind, "filter", "what remembers the IDs: sliced or classic")
+	layoutFlag.add(fs, &m.layout, "layout", "of the sliced filter: compact (less memory) or fast (fewer cache lines)")
+}
+
+// amounts are the flags of which one says how much is remembered.
+var amounts = []string{"capacity", "rate", "memory"}
+
+// plan calculates the filters for as many partitions.
+func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
+	given := 0
+	for _, set := range []bool{m.capacity != 0, m.rate != 0, m.memory != 0} {
+		if set {
+			given++
+		}
+	}
+	switch given {
+	case 0:
+		return sizing.Plan{}, withHint(usagef("how many IDs are to be remembered? give --capacity, --rate or --memory"),
+			"`streamdedup size --rate 50k --window 24h` calculates what a plan takes and prints the flags for it")
+	case 1:
+	default:
+		return sizing.Plan{}, usagef("--capacity, --rate and --memory say the same in three ways: give one of them")
+	}
+	w := sizing.Workload{
+		Elements: m.capacity, Rate: m.rate,
+		Window: m.window, FPR: m.fpr, Peak: m.peak, Skew: m.skew,
+		Partitions: partitions, Kind: m.kind, Layout: m.layout,
+	}
+	if m.memory != 0 {
+		return sizing.ForMemory(w, m.memory)
+	}
+	return sizing.Solve(w)
+}
+
+// judging says how records are judged: what run and filter share.
+type judging struct {
+	memorySettings
+	keys       []string
+	time       string
+	timeFormat string
+	maxAhead   time.Duration
+	onMissing  pipeline.Policy
+	onLate     pipeline.Policy
+	onInvalid  pipeline.Policy
+	onFull     window.OnFull
+	seed       seed
+	seedFile   string
+	summary    string
+}
+
+func defaultJudging() judging {
+	return judging{memorySettings: defaultMemory(), timeFormat: "auto", summary: summaryText}
+}
+
+// bind defines the flags; the defaults are what j holds. Policies are those
+// that the command has, for its help.
+func (j *judging) bind(fs *pflag.FlagSet, policies string) {
+	fs.StringArrayVar(&j.keys, "key", j.keys, "`SPEC` of what identifies an event: key, value, header:NAME, json:a.b or json:/POINTER (repeat for a composite)")
+	j.memorySettings.bind(fs)
+	fs.StringVar(&j.time, "time", j.time, "`SPEC` of where a record's time comes from: record, arrival, none or a key spec of a field")
+	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
+		add(fs, &j.timeFormat, "time-format", "how a field is read as a time: unix, unix-ms, unix-us, unix-ns, rfc3339 or auto")
+	durationFlag.add(fs, &j.maxAhead, "max-ahead", "times further ahead of the wall clock are not believed (default a seventh of the window, at most 5m)")
+	policyFlag.add(fs, &j.onMissing, "on-missing", "records without an ID: "+policies)
+	policyFlag.add(fs, &j.onLate, "on-late", "records more than the window behind: "+policies)
+	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+policies)
+	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
+	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash; all that share state need the same")
+	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
+	choiceFlag("FORMAT", summaryText, summaryJSON, summaryNone).
+		add(fs, &j.summary, "summary", "what to print on stderr at the end: text, json or none")
+}
+
+// rules are how a shard of the plan judges.
+func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Config, error) {
+	c := pipeline.Config{
+		Keys: j.keys, Seed: seed,
+		Time: j.time, TimeFormat: j.timeFormat,
+		Window: window.Config{
+			Span: j.window, MaxAhead: j.maxAhead,
+			GenerationCapacity: p.GenerationCapacity, OnFull: j.onFull,
+		},
+		OnMissing: j.onMissing, OnInvalid: j.onInvalid, OnLate: j.onLate,
+		Diverts: diverts,
+		Kind:    j.kind.String(),
+		NewSet:  p.NewSet,
+	}
+	if err := c.Validate(); err != nil {
+		return pipeline.Config{}, &usageError{err}
+	}
+	return c, nil
+}
+
+// givenSeed is the seed that flags name, if they do.
+func (j *judging) givenSeed() (seed, error) {
+	switch {
+	case j.seedFile == "":
+		return j.seed, nil
+	case j.seed.given:
+		return seed{}, usagef("--hash-seed and --hash-seed-file both name a seed: give one of them")
+	}
+	text, err := readSecretFile("hash-seed-file", j.seedFile)
+	if err != nil {
+		return seed{}, err
+	}
+	s, err := parseSeed(text)
+	if err != nil {
+		return seed{}, errors.Join(usagef("--hash-seed-file %s: %w", j.seedFile, err))
+	}
+	return s, nil
+}
+
+// alias lets a flag be called by another name too.
+func alias(fs *pflag.FlagSet, other, name string) {
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, n string) pflag.NormalizedName {
+		if n == other {
+			n = name
+		}
+		return pflag.NormalizedName(n)
+	})
+}

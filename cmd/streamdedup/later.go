@@ -1,0 +1,39 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// laterFlags are flags of a command that its documentation promises for a later
+// version. Whoever asks for one learns that, and not that it never existed.
+var laterFlags = map[string]map[string]string{
+	"filter": {
+		"o":            ": redirect stdout",
+		"divert":       "",
+		"duplicates":   "",
+		"header":       ": csv and tsv are not built yet",
+		"on-duplicate": ": duplicates are dropped",
+		"ignore-id":    "",
+		"memory-limit": ": a filter does not grow yet",
+	},
+	"run": {
+		"scope":            ": the scope is the partition",
+		"state-dir":        ": state is rebuilt from the input",
+		"warm-up":          ": state is rebuilt from the input",
+		"duplicates-topic": ": duplicates are dropped",
+		"on-duplicate":     ": duplicates are dropped",
+		"ignore-id":        "",
+		"memory-limit":     ": a filter does not grow yet",
+	},
+	"size": {
+		"plot": "",
+	},
+}
+
+// laterCommands are the commands of a later version.
+var laterCommands = []string{"doctor", "state", "serve"}
+
+// later says whether a flag of cmd is one of a later version, and what holds
+// until then.
+func later(cmd *cobra.Command, name string) (why string, ok bool) {
+	why, ok = laterFlags[cmd.Name()][name]
+	return why, ok
+}
