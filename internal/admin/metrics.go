@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// Source is where the figures come from. Its functions are called by any number
+// of goroutines at once.
+type Source struct {
+	// Snapshot is the engine's. It may return nil while there is no engine yet.
+	Snapshot func() *pipeline.Snapshot
+	// Lag is how many records each assigned partition has left to read. It may be
+	// nil, and leave out what it does not know.
+	Lag func() map[pipeline.Partition]int64
+	// FPR is the rate of a filter whose generations hold as many IDs.
+	FPR func(loads [filter.Generations]uint64) float64
+	// GenerationCapacity is how many IDs fill a generation of a partition, and
+	// Slice how much stream time it covers.
+	GenerationCapacity uint64
+	Slice              time.Duration
+}
+
+// Metrics are the figures of one engine. It is safe for concurrent use.
+type Metrics struct {
+	source   Source
+	registry *prometheus.Registry
+	latency  prometheus.Histogram
+	commit   prometheus.Histogram
+	restore  prometheus.Histogram
+}
+
+// NewMetrics makes the metrics of a source, in a registry of their own.
+func NewMetrics(s Source) *Metrics {
+	m := &Metrics{source: s, registry: prometheus.NewRegistry()}
+	with := promauto.With(m.registry)
+	histogram := func(name, help string, from float64) prometheus.Histogram {
+		return with.NewHistogram(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, 16),
+		})
+	}
+	m.latency = histogram("streamdedup_latency_seconds",
+		"From reading to commit, of the oldest record of each commit.", 0.002)
+	m.commit = histogram("streamdedup_commit_seconds",
+		"How long commits took, from asking to knowing.", 0.001)
+	m.restore = histogram("streamdedup_restore_seconds",
+		"How long a partition took from its assignment to its first verdict.", 0.01)
+	m.registry.MustRegister(
+		&collector{m.source},
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Events are the engine's callbacks that feed the histograms.
+func (m *Metrics) Events() pipeline.Events {
+	return pipeline.Events{
+		Settled: func(how pipeline.Settlement, took time.Duration, _ *pipeline.Counts, oldest int64) {
+			if how != pipeline.Committed {
+				return
+			}
+			m.commit.Observe(took.Seconds())
+			m.latency.Observe(time.Since(time.UnixMilli(oldest)).Seconds())
+		},
+		Restored: func(_ pipeline.Partition, took time.Duration) { m.restore.Observe(took.Seconds()) },
+	}
+}
+
+// collector turns snapshots into metrics when it is asked.
+type collector struct{ Source }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("streamdedup_"+name, help, labels, nil)
+}
+
+var (
+	descRecords = describe("records_total", "Committed records by what they are.", "verdict")
+	descFate    = describe("fate_total", "Committed records by where they went.", "fate")
+	descMarks   = describe("marks_total", "Committed records by mark; a record may have several.", "mark")
+	descAge     = describe("duplicate_age_seconds",
+		"How long before a duplicate its first copy was read, in stream time; the resolution is one generation.")
+	descFill = describe("filter_fill_ratio",
+		"IDs in a generation by what it is planned for; generation 0 is the one filling, 7 the oldest.", "topic", "partition", "generation")
+	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the filter's load.", "topic", "partition")
+	descFull     = describe("generation_full", "1 while the filling generation takes no more IDs.", "topic", "partition")
+	descBytes    = describe("filter_bytes", "Memory of the filters, without their undo journals.")
+	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
+	descCoverage = describe("window_coverage_ratio", "How much of the window the memory knows.", "topic", "partition")
+	descLag      = describe("lag_records", "Offsets left to read, up to the last stable one.", "topic", "partition")
+	descTxn      = describe("transactions_total", "Transactions by how they ended.", "outcome")
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descRecords, descFate, descMarks, descAge, descFill, descFPR, descFull,
+		descBytes, descTime, descCoverage, descLag, descTxn,
+	} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.Snapshot()
+	if s == nil {
+		s = &pipeline.Snapshot{}
+	}
+	c.counts(to, &s.Counts)
+	for how, n := range s.Settled {
+		counter(to, descTxn, n, pipeline.Settlement(how).String())
+	}
+	var bytes uint64
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		bytes += p.Window.Bytes
+		if p.Restored {
+			c.window(to, p.Partition, &p.Window)
+		}
+	}
+	gauge(to, descBytes, float64(bytes))
+	if c.Lag == nil {
+		return
+	}
+	for p, lag := range c.Lag() {
+		gauge(to, descLag, float64(lag), p.Topic, number(p))
+	}
+}
+
+// counts are the sums over all partitions.
+func (c *collector) counts(to chan<- prometheus.Metric, n *pipeline.Counts) {
+	for v, count := range n.Verdicts {
+		counter(to, descRecords, count, pipeline.Verdict(v).String())
+	}
+	for f, count := range n.Fates {
+		counter(to, descFate, count, pipeline.Fate(f).String())
+	}
+	for _, mark := range marks {
+		counter(to, descMarks, n.Marked(mark.bit), mark.name)
+	}
+	to <- c.ages(n)
+}
+
+var marks = []struct {
+	bit  pipeline.Marks
+	name string
+}{
+	{pipeline.Late, "late"}, {pipeline.Ahead, "ahead"}, {pipeline.NoTime, "no_time"},
+	{pipeline.Jump, "jump"}, {pipeline.Retimed, "retimed"}, {pipeline.Unlearned, "unlearned"},
+}
+
+// ages is the histogram of duplicates' ages. A first copy that was read a
+// generations ago is at most a+1 slices old, and a on average.
+func (c *collector) ages(n *pipeline.Counts) prometheus.Metric {
+	var count uint64
+	var sum float64
+	slice := c.Slice.Seconds()
+	buckets := make(map[float64]uint64, len(n.Ages))
+	for a, duplicates := range n.Ages {
+		count += duplicates
+		sum += float64(duplicates) * max(0.5, float64(a)) * slice
+		buckets[float64(a+1)*slice] = count
+	}
+	return prometheus.MustNewConstHistogram(descAge, count, sum, buckets)
+}
+
+// window is the memory of one partition.
+func (c *collector) window(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats) {
+	for age, load := range w.Loads {
+		gauge(to, descFill, float64(load)/float64(c.GenerationCapacity), p.Topic, number(p), strconv.Itoa(age))
+	}
+	gauge(to, descFPR, max(0, c.FPR(w.Loads)), p.Topic, number(p))
+	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
+	full := 0.0
+	if w.Full {
+		full = 1
+	}
+	gauge(to, descFull, full, p.Topic, number(p))
+	if w.StreamTime != window.NoTime {
+		gauge(to, descTime, float64(w.StreamTime)/1000, p.Topic, number(p))
+	}
+}
+
+func number(p pipeline.Partition) string { return strconv.Itoa(int(p.Number)) }
+
+func counter(to chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+func gauge(to chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}

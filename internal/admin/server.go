@@ -1,0 +1,167 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// Server answers HTTP until it is closed.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	done     chan error
+}
+
+// readHeaderTimeout bounds what a caller that never finishes its request costs.
+const readHeaderTimeout = 10 * time.Second
+
+// Serve listens on addr, host:port, and answers from now on. About is one line
+// that says what the process does, for the page at /healthz.
+func Serve(addr, about string, m *Metrics, log *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("serve metrics on %s: %w", addr, err)
+	}
+	s := &Server{
+		http: &http.Server{
+			Handler:           handler(about, m),
+			ReadHeaderTimeout: readHeaderTimeout,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		},
+		listener: l,
+		done:     make(chan error, 1),
+	}
+	go func() { s.done <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// Addr is where it listens, with the port that was chosen for port 0.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close lets the requests under way end, until ctx does, and waits for it.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if err != nil {
+		return fmt.Errorf("close the metrics server: %w", err)
+	}
+	return nil
+}
+
+func handler(about string, m *Metrics) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, health(about, m.source.Snapshot()))
+	})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if missing := unready(m.source.Snapshot()); missing != "" {
+			reply(w, http.StatusServiceUnavailable, missing)
+			return
+		}
+		reply(w, http.StatusOK, "ready")
+	})
+	mux.HandleFunc("/debug/pprof/", local(pprof.Index))
+	mux.HandleFunc("/debug/pprof/cmdline", local(pprof.Cmdline))
+	mux.HandleFunc("/debug/pprof/profile", local(pprof.Profile))
+	mux.HandleFunc("/debug/pprof/symbol", local(pprof.Symbol))
+	mux.HandleFunc("/debug/pprof/trace", local(pprof.Trace))
+	return mux
+}
+
+func reply(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text) // a caller who is gone needs no answer
+}
+
+// local lets callers on this machine in, wherever the server listens: a profile
+// shows command lines and memory.
+func local(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() {
+			reply(w, http.StatusForbidden, "profiles are for callers on this machine only")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// unready is what must still happen before all partitions give verdicts, or "".
+func unready(s *pipeline.Snapshot) string {
+	if s == nil || len(s.Partitions) == 0 {
+		return "no partition is assigned"
+	}
+	var restoring []string
+	for i := range s.Partitions {
+		if p := &s.Partitions[i]; !p.Restored {
+			restoring = append(restoring, p.Partition.String())
+		}
+	}
+	if len(restoring) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d partitions are being restored: %s",
+		len(restoring), len(s.Partitions), strings.Join(restoring, ", "))
+}
+
+// health is the page for people: what this is, how far it is, and what looks
+// wrong.
+func health(about string, s *pipeline.Snapshot) string {
+	lines := []string{"alive", about}
+	if missing := unready(s); missing != "" {
+		lines = append(lines, "not ready: "+missing)
+	} else {
+		lines = append(lines, fmt.Sprintf("ready: %d partitions", len(s.Partitions)))
+	}
+	if s == nil {
+		return strings.Join(lines, "\n")
+	}
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		if p.Stopped != nil {
+			lines = append(lines, "warning: "+p.Stopped.Error())
+		}
+		if p.Restored && p.Window.Coverage < 1 {
+			lines = append(lines, fmt.Sprintf("warning: partition %s knows %.0f%% of the window: older duplicates pass",
+				p.Partition, 100*p.Window.Coverage))
+		}
+		if p.Restored && p.Window.Full {
+			lines = append(lines, fmt.Sprintf("warning: partition %s has more new IDs than planned: the filter is full", p.Partition))
+		}
+	}
+	return strings.Join(append(lines, suspicions(&s.Counts)...), "\n")
+}
+
+// suspicions are what the counts say about the configuration.
+func suspicions(c *pipeline.Counts) []string {
+	var lines []string
+	if c.In == 0 {
+		return lines
+	}
+	if c.Marked(pipeline.Ahead) > c.In/2 {
+		lines = append(lines, "warning: more than half of the records are ahead of the clock: whose is wrong, the producers' or ours?")
+	}
+	if c.Verdicts[pipeline.Missing]+c.Verdicts[pipeline.Invalid] == c.In {
+		lines = append(lines, "warning: no record had an ID: nothing is deduplicated; is the key spec right?")
+	}
+	return lines
+}
