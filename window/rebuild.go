@@ -16,16 +16,20 @@ const learnAtOnce = 256
 // learned from. Use: [Rebuild], then Learn for the records from From up to the
 // state's own position, then Done. It has one owner.
 //
-// The window answers like the original for every hash that the original learned
-// from a record that was re-read, with three exceptions, each on the side of
-// letting a record pass or of holding an ID a little longer:
+// From the input alone it cannot be told whether the first copy in the range was
+// the first of all, so a rebuilt window holds every hash from its first copy in
+// the range. That is what the original held, except that:
 //
+//   - A repeat whose first copy lies before From is taken for the first, and the
+//     hash is held up to the span and one slice longer.
+//   - If that hash was then forgotten and learned anew, still in the range, it is
+//     held from the repeat, not from the copy that was learned anew, so up to
+//     seven slices shorter. Only an ID that comes back at least twice, once within
+//     the span and once after it, can be affected, once per restart.
 //   - Without LearnLate, a record that may have been late is left out, since a
 //     policy may have kept it from the output.
-//   - A repeat whose first copy lies before From is learned as if it were the
-//     first. It is held for up to the span and one slice more.
-//   - Such repeats take room. A generation that was nearly full may therefore
-//     not take all that it took before; Unlearned counts these.
+//   - The hashes of the first kind take room. A generation that was nearly full
+//     may therefore not take all that it took before; Unlearned counts these.
 type Rebuilder struct {
 	w         *Window
 	gens      []Generation // of the state

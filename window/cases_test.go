@@ -1,0 +1,226 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// TestCase_WIN_01 repeats an ID at the edges of the window, first placed all over
+// a generation and so also 1 ms before and after a rotation.
+func TestCase_WIN_01(t *testing.T) {
+	cfg := config(time.Minute)
+	w, slice := cfg.Span.Milliseconds(), cfg.Slice()
+	start := 1_000_000 * slice
+	for _, place := range []int64{0, 1, 2, slice / 2, slice - 2, slice - 1} {
+		for _, c := range []struct {
+			distance  int64
+			duplicate bool
+		}{
+			{0, true},
+			{w - 1, true},
+			{w, true},
+			{filter.Generations * slice, false}, // W, a slice, and 4 ms of rounding here
+			{filter.Generations*slice + 1, false},
+		} {
+			win := mustNew(t, cfg, newExactSet())
+			var r reader
+			first := start + place
+			r.read(win, []record{{offset: 0, time: start - 1, now: first, hash: hashOf(1)}, {offset: 1, time: first, now: first, hash: hashOf(2)}})
+			now := first + c.distance
+			got, _ := r.read(win, []record{{offset: 2, time: now, now: now, hash: hashOf(2)}})
+			if duplicate := got[0].ages != 0; duplicate != c.duplicate {
+				t.Errorf("first %d ms into a generation, repeat after %d ms: duplicate is %v", place, c.distance, duplicate)
+			}
+		}
+	}
+	if rounding := filter.Generations*slice - w - slice; rounding < 0 || rounding > 6 {
+		t.Errorf("generations add %d ms to W and a slice, want 0 to 6", rounding)
+	}
+}
+
+// TestCase_WIN_02 sends one ID every minute: a repeat does not extend the window,
+// so a producer that is stuck cannot hide a live alarm for ever.
+func TestCase_WIN_02(t *testing.T) {
+	win := mustNew(t, config(2*time.Minute), newExactSet())
+	var r reader
+	var passed []int64
+	for minute := range int64(11) {
+		now := 1_700_000_000_000 + minute*60_000
+		got, _ := r.read(win, []record{{offset: minute, time: now, now: now, hash: hashOf(1)}})
+		if got[0].ages == 0 {
+			passed = append(passed, minute)
+		}
+	}
+	for i, minute := range passed {
+		if since := minute - int64(i)*3; since != 0 {
+			t.Errorf("passed at minutes %v, want every third", passed)
+			break
+		}
+	}
+}
+
+// TestCase_WIN_03 reads a record from a device ten years ahead: it expires nobody.
+func TestCase_WIN_03(t *testing.T) {
+	const now = 1_700_000_000_000
+	win := mustNew(t, config(time.Hour), newExactSet())
+	var r reader
+	records := []record{{offset: 0, time: now, now: now, hash: hashOf(0)}}
+	records = append(records, record{offset: 1, time: now + 10*365*24*3_600_000, now: now, hash: hashOf(1)})
+	for i := range int64(1000) {
+		records = append(records, record{offset: 2 + i, time: now + i, now: now + i, hash: hashOf(uint64(i) % 500)})
+	}
+	got, _ := r.read(win, records)
+	for i, v := range got {
+		wantNew := i < 2 || i >= 4 && i < 502 // 0 and 1 are repeated from offset 2 on
+		if (v.ages == 0) != wantNew {
+			t.Errorf("record %d: %v, want new %v", i, v, wantNew)
+		}
+		if ahead := v.marks == MarkAhead; ahead != (i == 1) || !ahead && v.marks != 0 {
+			t.Errorf("record %d: marks %v", i, v.marks)
+		}
+	}
+}
+
+// TestCase_WIN_04 reads times that are none.
+func TestCase_WIN_04(t *testing.T) {
+	const now = 1_700_000_000_000
+	win := mustNew(t, config(time.Hour), newExactSet())
+	var r reader
+	r.read(win, []record{{offset: 0, time: now, now: now, hash: hashOf(0)}})
+	before := win.State()
+	for i, bad := range []int64{-1, 0, 9223372036854775807, -62135596800000, NoTime} {
+		rec := record{offset: int64(1 + i), time: bad, now: now + 5*3_600_000, hash: hashOf(uint64(1 + i))}
+		got, stop := r.read(win, []record{rec, rec})
+		if stop != StopNone || got[0].ages != 0 || got[1].ages != 1 || got[0].marks != MarkNoTime {
+			t.Errorf("time %d: stop %v, %v, then %v", bad, stop, got[0], got[1])
+		}
+	}
+	if after := win.State(); !equalStates(before, after) {
+		t.Errorf("state is %+v, was %+v", after, before)
+	}
+}
+
+// TestCase_WIN_06 replays old input: what is within the span of the stream time
+// is caught, what was forgotten passes again and is late, and later copies of it
+// are caught.
+func TestCase_WIN_06(t *testing.T) {
+	const hour = 3_600_000
+	const start = 1_700_000_000_000
+	win := mustNew(t, config(24*time.Hour), newExactSet())
+	var r reader
+	week := make([]record, 7*24)
+	for i := range week {
+		at := start + int64(i)*hour
+		week[i] = record{offset: int64(i), time: at, now: at, hash: hashOf(uint64(i))}
+	}
+	r.read(win, week)
+	for i := range week {
+		week[i].now = start + 8*24*hour
+	}
+	for pass, wantForgotten := range []bool{true, false} {
+		got, _ := r.read(win, week)
+		for i, v := range got {
+			age := int64(len(week)-1-i) * hour
+			switch {
+			case age <= 24*hour && (v.ages == 0 || v.marks != 0):
+				t.Errorf("replay %d: record %d h old: %v, want a duplicate", pass, age/hour, v)
+			case age > 24*hour && v.marks != MarkLate:
+				t.Errorf("replay %d: record %d h old: %v, want it late", pass, age/hour, v)
+			case age > 28*hour && (v.ages == 0) != wantForgotten:
+				t.Errorf("replay %d: record %d h old: %v, forgotten should be %v", pass, age/hour, v, wantForgotten)
+			}
+		}
+	}
+}
+
+// TestCase_WIN_11 runs two partitions six hours apart: each has its own time.
+func TestCase_WIN_11(t *testing.T) {
+	const noon = 1_700_000_000_000
+	for _, at := range []int64{noon, noon - 6*3_600_000} {
+		win := mustNew(t, config(time.Hour), newExactSet())
+		var r reader
+		got, _ := r.read(win, []record{
+			{offset: 0, time: at, now: noon, hash: hashOf(1)},
+			{offset: 1, time: at + 3_600_000, now: noon + 3_600_000, hash: hashOf(1)},
+		})
+		if got[0].ages != 0 || got[1].ages == 0 || got[0].marks != 0 {
+			t.Errorf("partition at %d: %v, then %v", at, got[0], got[1])
+		}
+	}
+}
+
+// TestCase_BLOOM_03 sends three times what the window is planned for. Where it
+// would otherwise withhold a quarter of the new records, it stops learning.
+func TestCase_BLOOM_03(t *testing.T) {
+	const planned, fpr = 100_000, 1e-3
+	params, err := filter.Size(planned, fpr, filter.Compact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := filter.NewSliced(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cfg := config(70 * time.Second)
+	cfg.GenerationCapacity = planned / filter.Sealed
+	win := mustNew(t, cfg, set)
+	var r reader
+	const start = 1_700_000_000_000
+	var withheld, unlearned int
+	for i := range int64(3 * planned) {
+		at := start + i*80_000/(3*planned) // all eight generations, evenly
+		got, _ := r.read(win, []record{{offset: i, time: at, now: at, hash: hashOf(uint64(i))}})
+		if got[0].ages != 0 {
+			withheld++
+		}
+		if got[0].marks == MarkUnlearned {
+			unlearned++
+		}
+	}
+	t.Logf("%d of %d new records withheld, %d unlearned", withheld, 3*planned, unlearned)
+	if limit := int(2 * fpr * 3 * planned); withheld > limit {
+		t.Errorf("%d new records withheld, want at most %d", withheld, limit)
+	}
+	stats := win.Stats()
+	var load uint64
+	for _, n := range stats.Loads {
+		load += n
+	}
+	if want := cfg.GenerationCapacity * filter.Generations; !stats.Full || load != want {
+		t.Errorf("full is %v with %d hashes, want it full with %d", stats.Full, load, want)
+	}
+	if withheld+unlearned+int(load) != 3*planned {
+		t.Errorf("withheld %d, unlearned %d and learned %d do not make %d", withheld, unlearned, load, 3*planned)
+	}
+}
+
+// TestCase_BLOOM_07 sends a thousand IDs ten thousand times (a thousand by
+// default): load counts unique ones.
+func TestCase_BLOOM_07(t *testing.T) {
+	cfg := config(time.Hour)
+	cfg.GenerationCapacity = 1000
+	win := mustNew(t, cfg, openSet(t, sets["sliced"]))
+	records := make([]record, 1000)
+	var r reader
+	for round := range scaled(10_000) {
+		for i := range records {
+			records[i] = record{offset: int64(round*1000 + i), time: 1_700_000_000_000, now: 1_700_000_000_000, hash: hashOf(uint64(i))}
+		}
+		got, _ := r.read(win, records)
+		for i, v := range got {
+			if (v.ages == 0) != (round == 0) || v.marks != 0 {
+				t.Fatalf("round %d, ID %d: %v", round, i, v)
+			}
+		}
+	}
+	if stats := win.Stats(); stats.Loads != [filter.Generations]uint64{1000} || len(stats.Generations) != 1 || !stats.Full {
+		t.Errorf("stats %+v, want one full generation of 1000", stats)
+	}
+}
