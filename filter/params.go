@@ -86,8 +86,8 @@ func (p Params) Validate() error {
 const (
 	// MinClassicBits keeps the textbook formula, which is asymptotic, honest.
 	MinClassicBits = 1024
-	// MaxClassicBits is 1 TiB for each generation.
-	MaxClassicBits = 1 << 43
+	// MaxClassicBits makes the largest ring as large as the largest sliced filter.
+	MaxClassicBits = MaxLines * LineBytes * 8 / Generations
 
 	maxClassicHashes = 64
 )

@@ -1,0 +1,96 @@
+package sizing_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+// A topic of 12 partitions carries 50,000 new IDs a second. Remember a day of them.
+func ExampleSolve() {
+	plan, err := sizing.Solve(sizing.Workload{
+		Rate:       50_000,
+		Window:     24 * time.Hour,
+		FPR:        1e-4,
+		Peak:       sizing.DefaultPeak,
+		Skew:       sizing.DefaultSkew,
+		Partitions: 12,
+		Kind:       sizing.Sliced,
+		Layout:     filter.Compact,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sizing.FormatCount(plan.Elements), "IDs in", sizing.FormatBytes(plan.Bytes))
+	fmt.Println(plan.Sliced.LinesPerKey, "cache lines per ID")
+	// Output:
+	// 4,320,000,000 IDs in 40.0 GB (37.3 GiB)
+	// 4 cache lines per ID
+}
+
+// Two gigabytes are to spare. How many IDs is that?
+func ExampleForMemory() {
+	plan, err := sizing.ForMemory(sizing.Workload{
+		Window: 24 * time.Hour, FPR: 0.01,
+		Peak: 1, Skew: 1, Partitions: 1,
+	}, 2<<30)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sizing.FormatCount(plan.Elements))
+	// Output: 1,017,018,877
+}
+
+func ExampleReport_WriteText() {
+	plan, err := sizing.Solve(sizing.Workload{
+		Elements: 1e9, Window: 24 * time.Hour, FPR: 0.01,
+		Peak: 1, Skew: 1, Partitions: 1,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := sizing.NewReport(plan)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := report.WriteText(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// Remembering 1,000,000,000 IDs for 24h (11,570 new IDs a second), at most 1% of new records taken for seen.
+	//
+	//                                             bits per ID  memory              cache lines per new ID
+	//   one classic filter, no window (7 hashes)  9.585        1.20 GB (1.12 GiB)  -
+	//   window: ring of classic filters           15.897       1.99 GB (1.85 GiB)  26.4
+	// * window: sliced filter, compact            16.892       2.11 GB (1.97 GiB)  3
+	//   window: sliced filter, fast               18.215       2.28 GB (2.12 GiB)  2
+	// * is this plan. The first line is the well-known m = -n ln p / (ln 2)^2, a filter that never forgets;
+	//   a window has 8 generations, 7 of them full and one filling, which share p.
+	//
+	// memory                      2.11 GB (1.97 GiB)  2,111,547,520 bytes
+	// undo journal                264 MB (252 MiB)    at most, on top of each partition
+	// a generation is full at     142,857,143 IDs     in each partition
+	// new records taken for seen  10,000,000 a day    at most, at the average load
+	//
+	// This plan: all generations get equal shares of the IDs; one partition
+	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1
+	//
+	// With the defaults of run: a generation may get 2 times its share of the IDs; one partition
+	//   4.22 GB (3.93 GiB), 2 times as much
+	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01
+}
+
+func ExampleParseDuration() {
+	for _, text := range []string{"1d12h", "90", "1mo"} {
+		window, err := sizing.ParseDuration(text)
+		fmt.Println(window, err)
+	}
+	// Output:
+	// 36h0m0s <nil>
+	// 0s parse duration "90": 90 has no unit, want one such as 24h, 7d or 1d12h
+	// 0s parse duration "1mo": 1 has the unit "mo", whose length varies; say how many days, want one such as 24h, 7d or 1d12h
+}
