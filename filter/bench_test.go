@@ -1,74 +1,156 @@
 package filter
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 )
 
-// BenchmarkTestAndAdd looks up one hash in five a second time, within the batch
-// after its first, and commits as a shard does. Its ns/op is for one hash.
+// geometry names a row of the benchmarks.
+type geometry struct {
+	layout string
+	fpr    float64
+	d, kk  int
+}
+
+// BenchmarkTestAndAdd is a shard's work: batches of new hashes, one in five of
+// which comes a second time in the next batch, and a commit now and then. Its
+// ns/op is for one hash, the making of the hash included.
 //
-//	go test ./filter -run '^$' -bench TestAndAdd/filter=sliced -count 6
+//	go test ./filter -run '^$' -bench TestAndAdd -benchtime 10000000x -count 6
 //
-// The sizes are the memory of the whole filter; the small one is in the reach of
-// some caches, the large one in none. A key is new, so what counts is the number of
-// lines it touches, and how full they are does not.
+// Sizes are the memory of the whole filter. The filters are as full as they get,
+// with random bits: an empty classic filter answers at the first bit it looks at.
 func BenchmarkTestAndAdd(b *testing.B) {
-	type geometry struct {
-		layout string
-		fpr    string
-		d, kk  int
-	}
-	for _, g := range []geometry{{"compact", "1e-2", 3, 3}, {"fast", "1e-2", 2, 4}, {"compact", "1e-4", 4, 4}, {"fast", "1e-4", 2, 6}} {
-		for _, mb := range []uint64{64, 1024} {
-			b.Run(fmt.Sprintf("filter=sliced/layout=%s/fpr=%s/size=%dMB", g.layout, g.fpr, mb), func(b *testing.B) {
-				s, err := NewSliced(Params{Lines: mb << 20 / LineBytes, LinesPerKey: g.d, CellsPerLine: g.kk})
-				if err != nil {
-					b.Fatal(err)
-				}
-				benchmarkTestAndAdd(b, s)
+	for _, mb := range []uint64{64, 1024} {
+		for _, g := range []geometry{{"compact", 1e-2, 3, 3}, {"fast", 1e-2, 2, 4}, {"compact", 1e-4, 4, 4}, {"fast", 1e-4, 2, 6}} {
+			b.Run(fmt.Sprintf("filter=sliced/layout=%s/fpr=%g/size=%dMB", g.layout, g.fpr, mb), func(b *testing.B) {
+				shardWork(b, slicedOf(b, g, mb<<20), b.N+1)
 			})
 		}
+		b.Run(fmt.Sprintf("filter=classic/fpr=0.01/size=%dMB", mb), func(b *testing.B) {
+			shardWork(b, classicOf(b, mb<<20), b.N+1)
+		})
 	}
 }
 
-func benchmarkTestAndAdd(b *testing.B, s Set) {
-	const (
-		size  = 64
-		cycle = 1 << 16 // hashes between two commits
-	)
-	defer func() {
-		if err := s.Close(); err != nil {
-			b.Error(err)
-		}
-	}()
-	hashes, ages, learn := make([]Hash, size), make([]uint8, size), make([]bool, size)
-	for i := range learn {
-		learn[i] = true
+// BenchmarkAfterRotation is the worst case of a Sliced: it rotates so often that
+// nearly every line that an addition touches has to be cleaned first.
+func BenchmarkAfterRotation(b *testing.B) {
+	for _, g := range []geometry{{"compact", 1e-2, 3, 3}, {"fast", 1e-2, 2, 4}} {
+		b.Run(fmt.Sprintf("filter=sliced/layout=%s/fpr=%g/size=1024MB", g.layout, g.fpr), func(b *testing.B) {
+			shardWork(b, slicedOf(b, g, 1<<30), 1<<20)
+		})
 	}
-	var next, added uint64
+}
+
+// BenchmarkRollback undoes a cycle of additions; its ns/op is for one of them.
+func BenchmarkRollback(b *testing.B) {
+	s := slicedOf(b, geometry{"compact", 1e-2, 3, 3}, 1<<30)
+	defer s.Close()
+	const cycle = 1 << 17
+	f := newFeed(cycle)
+	for done := 0; done < b.N; done += cycle {
+		b.StopTimer()
+		f.fill()
+		s.TestAndAdd(f.hashes, f.learn, cycle, f.ages)
+		b.StartTimer()
+		s.Rollback()
+	}
+}
+
+// slicedOf is a full filter of size bytes: at the rate it was sized for, a good
+// two fifths of the bits of each generation are set.
+func slicedOf(b *testing.B, g geometry, size uint64) *Sliced {
+	s, err := NewSliced(Params{Lines: size / LineBytes, LinesPerKey: g.d, CellsPerLine: g.kk})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var n uint64
+	word := func() uint64 { n++; return uint64(scatter(n)) }
+	for i := range s.lines {
+		for c := 0; c < LineBytes; c += 8 {
+			w := word()
+			binary.LittleEndian.PutUint64(s.lines[i][c:], w&(w>>7|w<<23|word()))
+		}
+		s.lines[i][stampCell] = s.stamp
+	}
+	return s
+}
+
+// classicOf is a full ring of size bytes in all, for a rate of 1e-2: ten hashes
+// at 15.9 bits for each element of the window, which sets half of the bits.
+func classicOf(b *testing.B, size uint64) *Classic {
+	c, err := NewClassic(ClassicParams{Bits: size, Hashes: 10})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var n uint64
+	for _, f := range c.ring {
+		words := f.BitSet().Words()
+		for i := range words {
+			n++
+			words[i] = uint64(scatter(n))
+		}
+	}
+	return c
+}
+
+// unused is where the hashes begin that no full filter was made of.
+const unused = 1 << 40
+
+// feed makes batches of hashes.
+type feed struct {
+	hashes []Hash
+	learn  []bool
+	ages   []uint8
+	next   uint64
+}
+
+func newFeed(size int) *feed {
+	f := &feed{hashes: make([]Hash, size), learn: make([]bool, size), ages: make([]uint8, size)}
+	for i := range f.learn {
+		f.learn[i] = true
+	}
+	return f
+}
+
+func (f *feed) fill() {
+	for i := range f.hashes {
+		if i%5 == 4 {
+			f.hashes[i] = scatter(unused + f.next - uint64(len(f.hashes)))
+			continue
+		}
+		f.hashes[i] = scatter(unused + f.next)
+		f.next++
+	}
+}
+
+// shardWork feeds s with b.N hashes and rotates it each time after some.
+func shardWork(b *testing.B, s Set, rotateAfter int) {
+	const cycle = 1 << 16 // hashes between two commits
+	f := newFeed(batch)
+	var added uint64
 	b.ReportAllocs()
 	b.ResetTimer()
-	for done := 0; done < b.N; done += size {
-		for i := range hashes {
-			n := next - size
-			if i%5 != 0 {
-				n = next
-				next++
-			}
-			hashes[i] = scatter(n)
-		}
-		added += s.TestAndAdd(hashes, learn, uint64(size), ages)
+	for done := 0; done < b.N; done += batch {
+		f.fill()
+		added += s.TestAndAdd(f.hashes, f.learn, batch, f.ages)
 		if done%cycle == 0 {
 			s.Seal()
 			s.Commit()
+		}
+		if done%rotateAfter == rotateAfter-batch {
+			s.Rotate(1)
 		}
 	}
 	b.StopTimer()
 	if added == 0 {
 		b.Fatal("nothing was added")
 	}
-	b.ReportMetric(float64(s.Bytes())/(1<<20), "MB-filter")
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // scatter is the n-th hash of a fixed sequence, all different.

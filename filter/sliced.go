@@ -212,18 +212,25 @@ func (s *Sliced) ages(held byte) uint8 {
 	return bits.RotateLeft8(bits.Reverse8(held), int(s.stamp%Generations)+1)
 }
 
-// clean clears what has expired in line n, and journals it. It must be called
-// only for a line whose stamp is not the current one.
+// clean clears what has expired in line n, and journals it: log must have room
+// for the entry. It must be called only for a line whose stamp is not the
+// current one. A line is stale once in a rotation, so this is not inlined: the
+// kernels need their registers for the usual case.
+//
+//go:noinline
 func (s *Sliced) clean(n uint64, log []uint64) []uint64 {
+	log = log[:len(log)+lineWords]
+	entry := (*[lineWords]uint64)(log[len(log)-lineWords:])
 	l := &s.lines[n]
 	fresh := uint64(s.fresh[l[stampCell]]) * 0x0101010101010101
-	for i := 0; i < LineBytes; i += 8 {
-		w := binary.LittleEndian.Uint64(l[i : i+8])
-		log = append(log, w)
-		binary.LittleEndian.PutUint64(l[i:i+8], w&fresh)
+	for i := range lineWords - 1 {
+		w := l[8*i:][:8]
+		entry[i] = binary.LittleEndian.Uint64(w)
+		binary.LittleEndian.PutUint64(w, entry[i]&fresh)
 	}
+	entry[lineWords-1] = lineEntry | n
 	l[stampCell] = s.stamp
-	return append(log, lineEntry|n)
+	return log
 }
 
 // sweep cleans up to n of the lines that are owed. n is at most sweepIdle.

@@ -1,0 +1,48 @@
+// Package filter remembers hashes for a window of a stream: whether one was
+// seen, and how long ago, in a few bytes each. It is the memory of a
+// deduplicator, which decides when the window moves and what is learned.
+//
+// Which function do I call? [Size] gives the geometry for a number of elements
+// and a rate, [NewSliced] makes the filter, and [Set] says what it does.
+//
+// # What it promises
+//
+// A hash that was learned is found, always, until the eighth rotation after it.
+// One that was not is taken for seen at a rate of [Params.FPR] at most, as long
+// as no generation holds more than its share of the elements: count them, and
+// give TestAndAdd the room that is left. What was learned since the last commit
+// can be undone to the byte. The same calls leave the same bytes everywhere.
+//
+// # How a Sliced works
+//
+// A Bloom filter answers whether some bits are all set. The sliced filter puts
+// a byte where the textbook has a bit, one bit of it for each of eight
+// generations: seven complete ones and the one that is filling. The AND of a
+// hash's bytes is at once the set of generations that hold it, so a look-up
+// costs the same for eight generations as for one, and it tells the age.
+//
+//	a line, 64 bytes:  cell 0 | cell 1 | ... | cell 62 | stamp
+//	a cell, 8 bits:    one for each generation, by rotation modulo 8
+//
+// A hash picks two to four lines, and some of the 63 cells in each. Few lines
+// are fast, for each is a miss of all caches in a large filter; more lines need
+// less memory, for the load of a line varies and a hash that is spread over several
+// meets the average. That is the choice between [Fast] and [Compact].
+//
+// A rotation makes a new generation, and its bit is still set wherever the one
+// of eight rotations ago left it. The stamp of a line says at which rotation it
+// was last cleaned of such bits. A look-up masks what has expired since; an
+// addition cleans its lines; and every rotation owes the cleaning of one line in
+// 200, wherever they are, which later calls pay in small steps. So a rotation
+// takes no time, and no stamp grows so old that its eight bits would wrap.
+//
+// # What it costs
+//
+// Memory is that of [Params.Bytes], and a journal of 16 bytes for each hash
+// learned since the last commit and 72 for each line cleaned since then. Large
+// filters are outside Go's heap, so set GOMEMLIMIT to what they leave.
+//
+// TestAndAdd computes the lines of 64 hashes and asks the processor for all of them
+// before it looks at the first, so that their misses overlap. Batches of 64 or
+// more are best.
+package filter
