@@ -46,6 +46,10 @@ func (p Params) FPR(elements uint64) float64 {
 // generation answers falsely with q = hit(λ)^d, and the window, which holds when
 // any generation does, with 1 - Π(1-q).
 //
+// An overfull filter does worse, since the IDs that it still learns are those that
+// find empty cells: with three times the loads it was sized for at 1e-3 the model says
+// 58%, and 62% were measured. Up to those loads no difference can be seen.
+//
 // The Poisson mixture is that of Putze, Sanders and Singler, "Cache-, Hash- and
 // Space-Efficient Bloom Filters" (2007), equation 3.
 func (p Params) FPRAt(loads [Generations]uint64) float64 {

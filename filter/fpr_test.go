@@ -1,33 +1,44 @@
-package filter
+package filter_test
 
 import (
 	"math"
+	"math/bits"
+	"os"
 	"testing"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/filter/internal/simulate"
 )
 
+// model is what the geometries of both kinds say about themselves.
+type model interface {
+	FPR(elements uint64) float64
+	FPRAt(loads [filter.Generations]uint64) float64
+}
+
 // chainRate is the false-positive rate of a generation by running the occupancy
-// chain that the doc of [Params.FPRAt] solves: states are the numbers of set cells,
+// chain that the doc of [filter.Params.FPRAt] solves: states are the numbers of set cells,
 // a step is a throw, and the visits are weighted by their Poisson chances. It has
 // only positive terms and shares nothing with the model but the definitions.
-func chainRate(p Params, n uint64) float64 {
+func chainRate(p filter.Params, n uint64) float64 {
 	visits := float64(n) * float64(p.LinesPerKey) / float64(p.Lines)
-	var occupied [CellsInLine + 1]float64
+	var occupied [filter.CellsInLine + 1]float64
 	occupied[0] = 1
 	var hit, covered float64
 	for i := 0; covered < 1-1e-15 && float64(i) < visits+100+20*math.Sqrt(visits); i++ {
 		var found float64
 		for cells, chance := range occupied {
-			found += chance * math.Pow(float64(cells)/CellsInLine, float64(p.CellsPerLine))
+			found += chance * math.Pow(float64(cells)/filter.CellsInLine, float64(p.CellsPerLine))
 		}
 		logFactorial, _ := math.Lgamma(float64(i + 1))
 		weight := math.Exp(float64(i)*math.Log(visits) - visits - logFactorial)
 		hit += weight * found
 		covered += weight
 		for range p.CellsPerLine {
-			for cells := CellsInLine; cells >= 0; cells-- {
-				occupied[cells] *= float64(cells) / CellsInLine
+			for cells := filter.CellsInLine; cells >= 0; cells-- {
+				occupied[cells] *= float64(cells) / filter.CellsInLine
 				if cells > 0 {
-					occupied[cells] += occupied[cells-1] * float64(CellsInLine-cells+1) / CellsInLine
+					occupied[cells] += occupied[cells-1] * float64(filter.CellsInLine-cells+1) / filter.CellsInLine
 				}
 			}
 		}
@@ -36,13 +47,13 @@ func chainRate(p Params, n uint64) float64 {
 }
 
 func TestFPR_IsTheOccupancyChain(t *testing.T) {
-	for lines := minLinesPerKey; lines <= maxLinesPerKey; lines++ {
-		for cells := minCellsPerLine; cells <= maxCellsPerLine; cells++ {
-			p := Params{Lines: 1_000_000, LinesPerKey: lines, CellsPerLine: cells}
+	for lines := 2; lines <= 4; lines++ {
+		for cells := 1; cells <= 8; cells++ {
+			p := filter.Params{Lines: 1_000_000, LinesPerKey: lines, CellsPerLine: cells}
 			for _, n := range []uint64{1000, 50_000, 400_000, 1_000_000, 4_000_000, 20_000_000} {
 				// The model sums with signs, so it loses digits of rates that no one
 				// can observe.
-				got, want := p.FPRAt([Generations]uint64{n}), chainRate(p, n)
+				got, want := p.FPRAt([filter.Generations]uint64{n}), chainRate(p, n)
 				if math.Abs(got-want) > 1e-8*want+1e-25 {
 					t.Errorf("%+v with %d IDs: the rate is %.12g, the chain gives %.12g", p, n, got, want)
 				}
@@ -52,10 +63,10 @@ func TestFPR_IsTheOccupancyChain(t *testing.T) {
 }
 
 func TestFPRAt_IsTheUnion(t *testing.T) {
-	geometries := []sized{Params{100_000, 3, 3}, Params{100_000, 2, 6}, ClassicParams{1_000_000, 10}}
+	geometries := []model{filter.Params{Lines: 100_000, LinesPerKey: 3, CellsPerLine: 3}, filter.Params{Lines: 100_000, LinesPerKey: 2, CellsPerLine: 6}, filter.ClassicParams{Bits: 1_000_000, Hashes: 10}}
 	for _, g := range geometries {
-		single := func(n uint64) float64 { return g.FPRAt([Generations]uint64{n}) }
-		loads := [Generations]uint64{300_000, 0, 50_000, 7, 123_456, 90_000, 1, 60_000}
+		single := func(n uint64) float64 { return g.FPRAt([filter.Generations]uint64{n}) }
+		loads := [filter.Generations]uint64{300_000, 0, 50_000, 7, 123_456, 90_000, 1, 60_000}
 		pass := 1.0
 		for _, n := range loads {
 			pass *= 1 - single(n)
@@ -67,7 +78,7 @@ func TestFPRAt_IsTheUnion(t *testing.T) {
 		if got := g.FPRAt(loads); math.Abs(got-(1-pass)) > 1e-12 {
 			t.Errorf("%+v: the order of generations matters", g)
 		}
-		var full [Generations]uint64
+		var full [filter.Generations]uint64
 		for i := range full {
 			full[i] = 50_001 // 350,001 elements are 50,000.14 a generation: rounded up
 		}
@@ -78,14 +89,14 @@ func TestFPRAt_IsTheUnion(t *testing.T) {
 		for i := range full {
 			full[i] = 1
 		}
-		if one, eight := single(1), g.FPRAt(full); one <= 0 || math.Abs(eight/one-Generations) > 1e-6 {
+		if one, eight := single(1), g.FPRAt(full); one <= 0 || math.Abs(eight/one-filter.Generations) > 1e-6 {
 			t.Errorf("%+v: rates of one ID %g, of eight %g", g, one, eight)
 		}
 	}
 }
 
 func TestFPR_NeverFalls(t *testing.T) {
-	for _, g := range []sized{Params{64, 2, 1}, Params{1000, 3, 4}, Params{1 << 20, 4, 8}, ClassicParams{1 << 20, 14}} {
+	for _, g := range []model{filter.Params{Lines: 64, LinesPerKey: 2, CellsPerLine: 1}, filter.Params{Lines: 1000, LinesPerKey: 3, CellsPerLine: 4}, filter.Params{Lines: 1 << 20, LinesPerKey: 4, CellsPerLine: 8}, filter.ClassicParams{Bits: 1 << 20, Hashes: 14}} {
 		var before float64
 		for n := uint64(1); n < 1<<50; n += 1 + n/9 {
 			rate := g.FPR(n)
@@ -97,9 +108,174 @@ func TestFPR_NeverFalls(t *testing.T) {
 	}
 }
 
+// long is whether the long versions of tests run.
+func long() bool { return os.Getenv("STREAMDEDUP_LONG") != "" }
+
+// equalLoads are the generations of a window of elements at its worst moment.
+func equalLoads(elements uint64) (loads [filter.Generations]uint64) {
+	for i := range loads {
+		loads[i] = (elements + filter.Sealed - 1) / filter.Sealed
+	}
+	return loads
+}
+
+// build makes the set that a geometry describes.
+func build(t *testing.T, g model) filter.Set {
+	t.Helper()
+	var set filter.Set
+	var err error
+	switch p := g.(type) {
+	case filter.Params:
+		set, err = filter.NewSliced(p)
+	case filter.ClassicParams:
+		set, err = filter.NewClassic(p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return set
+}
+
+// measure is the rate at which a set of geometry g, which has learned loads, takes
+// absent IDs for seen. Its seed is fixed, so that a run either always passes or never.
+func measure(t *testing.T, g model, loads [filter.Generations]uint64, probes uint64) float64 {
+	t.Helper()
+	set, ids := build(t, g), simulate.NewIDs(1)
+	simulate.Fill(set, ids, loads)
+	return float64(simulate.Positives(set, ids, probes)) / float64(probes)
+}
+
+// The published promise: in a full window, just before a rotation, the share of new
+// IDs taken for seen is what the model says, within a tenth, and at most a tenth above
+// the target. Three standard deviations of each run are less than that tenth.
+func TestFPR_IsMeasured(t *testing.T) {
+	sliced := func(layout filter.Layout) func(uint64, float64) (model, error) {
+		return func(n uint64, fpr float64) (model, error) { return filter.Size(n, fpr, layout) }
+	}
+	classic := func(n uint64, fpr float64) (model, error) { return filter.ClassicSize(n, fpr) }
+	f := func(name string, size func(uint64, float64) (model, error), fpr float64, probes uint64) {
+		t.Helper()
+		elements := uint64(200_000)
+		if long() {
+			elements = 5_000_000
+		}
+		g, err := size(elements, fpr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sigma := 1 / math.Sqrt(fpr*float64(probes)); 3*sigma > 0.1 {
+			t.Fatalf("%s at %g: %d probes are too few to tell", name, fpr, probes)
+		}
+		rate := measure(t, g, equalLoads(elements), probes)
+		t.Logf("%s at %g, %+v: measured %.4g, model %.4g", name, fpr, g, rate, g.FPR(elements))
+		if ratio := rate / g.FPR(elements); ratio < 0.9 || ratio > 1.1 || rate > 1.1*fpr {
+			t.Errorf("%s at %g, %+v: measured %.4g, model %.4g", name, fpr, g, rate, g.FPR(elements))
+		}
+	}
+	most, rare := uint64(200_000), uint64(10_000_000)
+	if long() {
+		most, rare = 2_000_000, 20_000_000
+	}
+	f("compact", sliced(filter.Compact), 1e-2, most)
+	f("compact", sliced(filter.Compact), 1e-4, rare)
+	f("fast", sliced(filter.Fast), 1e-2, most)
+	f("fast", sliced(filter.Fast), 1e-4, rare)
+	f("classic", classic, 1e-2, most)
+	if long() { // a look-up of a classic ring takes long
+		f("classic", classic, 1e-4, rare)
+	}
+}
+
+// A live filter estimates its rate from the counts of its generations.
+func TestFPRAt_IsMeasured(t *testing.T) {
+	p, err := filter.Size(200_000, 1e-2, filter.Compact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := filter.ClassicSize(200_000, 1e-2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []model{p, c} {
+		loads := [filter.Generations]uint64{0, 60_000, 1, 10_000, 30_000, 5_000, 45_000, 20_000}
+		rate, want := measure(t, g, loads, 200_000), g.FPRAt(loads)
+		if ratio := rate / want; ratio < 0.9 || ratio > 1.1 {
+			t.Errorf("%+v: measured %.4g, model %.4g", g, rate, want)
+		}
+	}
+}
+
+// The rate belongs to the window, not to each of its generations.
+func TestCase_BLOOM_04(t *testing.T) {
+	const elements, fpr = 1_000_000, 1e-3
+	p, err := filter.Size(elements, fpr, filter.Compact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if each := p.FPRAt([filter.Generations]uint64{elements / filter.Sealed}); each > fpr/filter.Generations*1.001 {
+		t.Errorf("%+v: one generation has a rate of %g", p, each)
+	}
+	if rate := measure(t, p, equalLoads(elements), 1_000_000); rate > 1.1*fpr {
+		t.Errorf("%+v: measured %g, want at most %g", p, rate, fpr)
+	}
+}
+
+// A large filter uses all of its lines: a hash or an index of 32 bits would leave parts
+// of one of 2^33 bits empty and its rate far above the model's. The short run scales
+// the filter down.
+func TestCase_BLOOM_01(t *testing.T) {
+	p := filter.Params{Lines: 1 << 24, LinesPerKey: 3, CellsPerLine: 3}
+	if !long() {
+		p.Lines /= 128
+	}
+	loads := equalLoads(p.Capacity(1e-2))
+	set, ids := build(t, p), simulate.NewIDs(1)
+	simulate.Fill(set, ids, loads)
+	const probes = 1_000_000
+	rate, want := float64(simulate.Positives(set, ids, probes))/probes, p.FPRAt(loads)
+	if ratio := rate / want; ratio < 0.9 || ratio > 1.1 {
+		t.Errorf("%+v: measured %.4g, model %.4g", p, rate, want)
+	}
+
+	state := set.AppendState(nil)
+	lines := state[len(state)-int(p.Bytes()):]
+	var quarters [4]int
+	for i, cell := range lines {
+		if i%filter.LineBytes != filter.CellsInLine { // the last byte is the stamp
+			quarters[i/(len(lines)/4)] += bits.OnesCount8(cell)
+		}
+	}
+	total := float64(quarters[0] + quarters[1] + quarters[2] + quarters[3])
+	for at, set := range quarters {
+		if share := float64(set) / total; math.Abs(share-0.25) > 0.001 {
+			t.Errorf("quarter %d has %.4f of all bits that are set", at, share)
+		}
+	}
+}
+
+// FPR.md says what the model says. Its measured column is the generator's.
+func TestFPR_TableIsCurrent(t *testing.T) {
+	doc, err := os.ReadFile("FPR.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := simulate.Table(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := simulate.WithoutMeasurements(string(doc)); got != want {
+		t.Errorf("FPR.md is not what the model gives, run go generate on this package; it says\n%s\nthe model gives\n%s", got, want)
+	}
+}
+
 func BenchmarkFPRAt(b *testing.B) {
-	p := Params{Lines: 1 << 20, LinesPerKey: 4, CellsPerLine: 4}
-	loads := [Generations]uint64{1e6, 2e6, 3e6, 1e6, 5, 6, 7, 8}
+	p := filter.Params{Lines: 1 << 20, LinesPerKey: 4, CellsPerLine: 4}
+	loads := [filter.Generations]uint64{1e6, 2e6, 3e6, 1e6, 5, 6, 7, 8}
 	for b.Loop() {
 		p.FPRAt(loads)
 	}

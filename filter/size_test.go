@@ -3,27 +3,9 @@ package filter
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 )
-
-// newRand is a source for randomised tests, of a seed that is logged and can be
-// set again with STREAMDEDUP_SEED.
-func newRand(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("STREAMDEDUP_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("parse STREAMDEDUP_SEED: %v", err)
-		}
-	}
-	t.Logf("STREAMDEDUP_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 func TestSize_BitsPerElement(t *testing.T) {
 	const elements = 1_000_000_000
@@ -85,7 +67,7 @@ func TestTextbookSize(t *testing.T) {
 func workloads(t *testing.T) (elements []uint64, fprs []float64) {
 	elements = []uint64{1, 2, 6, 7, 8, 63, 100, 1000, 12_345, 1_000_000, 5_000_000_000, 1 << 40}
 	fprs = []float64{0.99, 0.5, 0.1, 1e-2, 1e-3, math.Nextafter(1e-3, 0), 1e-4, 1e-6, MinFPR}
-	r := newRand(t)
+	r := seeded(t)
 	for range 10 {
 		elements = append(elements, 1+uint64(math.Exp(r.Float64()*25)))
 		fprs = append(fprs, math.Exp(-r.Float64()*20-0.01))
@@ -231,6 +213,40 @@ func TestSize_IsMonotone(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Geometry in one place says how much is allocated in the other.
+func TestBytes_AreWhatIsAllocated(t *testing.T) {
+	for _, n := range []uint64{1, 1000, 100_000, 1_234_567} {
+		p, err := Size(n, 1e-3, Compact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewSliced(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Bytes() != p.Bytes() {
+			t.Errorf("%+v allocates %d bytes, Params says %d", p, s.Bytes(), p.Bytes())
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		c, err := ClassicSize(n, 1e-3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ring, err := NewClassic(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ring.Bytes() != c.Bytes() {
+			t.Errorf("%+v allocates %d bytes, ClassicParams says %d", c, ring.Bytes(), c.Bytes())
+		}
+		if err := ring.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
