@@ -1,6 +1,7 @@
 package filter_test
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"os"
@@ -271,6 +272,21 @@ func TestFPR_TableIsCurrent(t *testing.T) {
 	if got := simulate.WithoutMeasurements(string(doc)); got != want {
 		t.Errorf("FPR.md is not what the model gives, run go generate on this package; it says\n%s\nthe model gives\n%s", got, want)
 	}
+}
+
+func ExampleSize() {
+	p, err := filter.Size(1_000_000_000, 0.0001, filter.Compact)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d lines of %d cells for each ID\n", p.LinesPerKey, p.CellsPerLine)
+	fmt.Printf("%d bytes\n", p.Bytes())
+	fmt.Printf("twice as many IDs: %.2f%% taken for seen\n", 100*p.FPR(2_000_000_000))
+	// Output:
+	// 4 lines of 4 cells for each ID
+	// 3708194752 bytes
+	// twice as many IDs: 4.31% taken for seen
 }
 
 func BenchmarkFPRAt(b *testing.B) {
