@@ -22,7 +22,7 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 	}
 	for _, a := range polled.Assigned {
 		e.drop(a.Partition)
-		p := &part{name: a.Partition, epoch: a.Epoch, worker: e.leastLoaded()}
+		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
 		p.cancel = e.restores.start(ctx, e.restorer, a, e.cfg.Rules)
 	}
@@ -73,7 +73,7 @@ func (e *Engine) adopt() error {
 			return nil
 		}
 		p := e.parts[r.assigned.Partition]
-		if p == nil || p.epoch != r.assigned.Epoch || p.shard != nil {
+		if p == nil || p.assignment != r.assigned.Epoch || p.shard != nil {
 			// Lost meanwhile. What it would have been is another's to know.
 			if r.err == nil {
 				r.err = r.restored.Shard.Close()
@@ -176,4 +176,3 @@ func (b builder) Fresh(cold bool) (*Shard, error) { return NewShard(b.rules, b.p
 func (b builder) Rebuild(metadata string) (*Rebuild, error) {
 	return NewRebuild(b.rules, b.partition, metadata)
 }
-

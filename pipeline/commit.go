@@ -10,21 +10,10 @@ import (
 
 // end ends the open cycle: by a commit when all went well, else by an abort.
 func (e *Engine) end(ctx context.Context) error {
-	if !e.open.begun {
-		if e.open.failed == nil {
-			return nil
-		}
-		return e.abort(ctx, e.open.failed)
-	}
 	if e.open.failed != nil {
-		cause := e.open.failed
-		if err := e.abort(ctx, cause); err != nil {
-			return err
-		}
-		var f *fatal
-		if errors.As(cause, &f) {
-			return f
-		}
+		return errors.Join(e.broken, e.abort(ctx, e.open.failed))
+	}
+	if !e.open.begun {
 		return nil
 	}
 	return e.commit(ctx)
@@ -41,6 +30,9 @@ func (e *Engine) commit(ctx context.Context) error {
 			positions = append(positions, p.shard.Position())
 		}
 	}
+	if e.broken != nil {
+		return errors.Join(e.broken, e.abort(ctx, e.broken))
+	}
 	slices.SortFunc(positions, func(a, b Position) int { return a.Partition.compare(b.Partition) })
 	result, err := e.session.Commit(context.WithoutCancel(ctx), positions)
 	if err != nil {
@@ -53,10 +45,7 @@ func (e *Engine) commit(ctx context.Context) error {
 // abort takes the open cycle back.
 func (e *Engine) abort(ctx context.Context, cause error) error {
 	began := time.Now()
-	var f *fatal
-	if !errors.As(cause, &f) {
-		e.cfg.Logger.Warn("cycle aborted, its records are read again", "cause", cause)
-	}
+	e.cfg.Logger.Warn("cycle aborted", "cause", cause)
 	result, err := e.session.Abort(context.WithoutCancel(ctx))
 	if err != nil {
 		e.rollback(nil)
@@ -93,18 +82,13 @@ func (e *Engine) settle(r CommitResult, began time.Time) error {
 	for _, p := range r.Gone {
 		e.drop(p)
 	}
-	failed := e.open.failed
 	e.open = cycle{}
-	var f *fatal
-	if errors.As(failed, &f) {
-		e.open.failed = failed
-	}
 	e.settled[r.Settlement]++
 	e.totals.Plus(&counts)
 	if e.cfg.Events.Settled != nil {
 		e.cfg.Events.Settled(r.Settlement, time.Since(began), &counts, oldest)
 	}
-	return e.totals.Check()
+	return errors.Join(e.broken, e.totals.Check())
 }
 
 // rollback undoes the open cycle in every shard that took part.

@@ -72,22 +72,24 @@ type Engine struct {
 	settled  [Lost + 1]uint64
 	restores restores
 	open     cycle
+	broken   error     // a worker's panic
 	idle     time.Time // when the last sweep of an idle engine was
 	snapshot atomic.Pointer[Snapshot]
 }
 
 // part is what the engine knows of an assigned partition.
 type part struct {
-	name    Partition
-	epoch   uint64
-	shard   *Shard // nil while it is restored
-	worker  *worker
-	halted  *Stop
-	moved   bool   // judged something in the open cycle
-	counts  Counts // of the open cycle
-	journal uint64
-	bytes   uint64
-	cancel  context.CancelFunc // of the restore
+	name       Partition
+	assignment uint64 // the epoch it was assigned under
+	epoch      uint64 // the one its batches have now
+	shard      *Shard // nil while it is restored
+	worker     *worker
+	halted     *Stop
+	moved      bool   // judged something in the open cycle
+	counts     Counts // of the open cycle
+	journal    uint64
+	bytes      uint64
+	cancel     context.CancelFunc // of the restore
 }
 
 // cycle is what lies between two commits.
@@ -152,12 +154,12 @@ func (e *Engine) cycle(ctx context.Context) error {
 			return errors.Join(err, e.abort(ctx, err))
 		}
 		e.assign(ctx, polled)
+		if err := e.adopt(); err != nil {
+			return errors.Join(err, e.end(ctx))
+		}
 		e.process(ctx, polled.Batches)
 		if ctx.Err() != nil || e.open.failed != nil || !time.Now().Before(end) || e.journalFull() {
 			break
-		}
-		if err := e.adopt(); err != nil {
-			return errors.Join(err, e.end(ctx))
 		}
 	}
 	if err := e.end(ctx); err != nil {
@@ -209,9 +211,7 @@ func (e *Engine) round(ctx context.Context, batches []*Batch) {
 			continue
 		}
 		t := p.worker.out.take()
-		if t.err != nil {
-			e.open.failed = &fatal{t.err}
-		}
+		e.result(t)
 		if e.open.failed == nil {
 			e.deliver(ctx, p, b)
 		}
@@ -269,8 +269,14 @@ func (e *Engine) sweep() {
 // do runs one operation on a shard and waits for it.
 func (e *Engine) do(p *part, op operation) {
 	p.worker.in.put(task{op: op, shard: p.shard})
-	if t := p.worker.out.take(); t.err != nil {
-		e.open.failed = &fatal{t.err}
+	e.result(p.worker.out.take())
+}
+
+// result takes note when a worker could not do its task: a retry would not heal it.
+func (e *Engine) result(t task) {
+	if t.err != nil {
+		e.broken = t.err
+		e.open.failed = t.err
 	}
 }
 
@@ -308,8 +314,3 @@ func (e *Engine) allHalted() error {
 
 // stats is read between cycles only, when no worker has the shard.
 func (p *part) stats() window.Stats { return p.shard.Stats() }
-
-// fatal marks an error that a retry cannot heal.
-type fatal struct{ error }
-
-func (f *fatal) Unwrap() error { return f.error }
