@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMetadataRoundTrip(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.Window.Span = 7 * time.Second })
+	for i := range 50 {
+		text := s.metadata()
+		if len(text) > 400 {
+			t.Fatalf("%d bytes: %s", len(text), text)
+		}
+		got, err := parseMetadata(text, s.print)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := s.window.State(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+		s.Process(batchOf(int64(i), fmt.Sprintf(`{"id":%d}`, i)))
+	}
+}
+
+func TestMetadataText(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.Window.Span = 7 * time.Second })
+	s.Process(batchOf(0, `{"id":1}`, `{"id":2}`))
+	want := "streamdedup/1 " + s.print + " 1000 1700000001000 record 0 1700000000@0 1700000001@1"
+	if got := s.metadata(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestMetadataThatIsNotOurs(t *testing.T) {
+	s := shardOf(t, nil)
+	s.Process(batchOf(0, `{"id":1}`))
+	good := s.metadata()
+	for text, want := range map[string]error{
+		"":                           ErrNoState,
+		"consumer-1-2f3c":            ErrNoState,
+		"streamdedup/":               ErrNoState,
+		"streamdedup/1":              ErrNoState,
+		"streamdedup/2 " + good[14:]: ErrForeignState,
+		good[:len(good)-3] + "x":     ErrNoState,
+		strings.Replace(good, "record", "moon", 1):            ErrNoState,
+		strings.Replace(good, s.print, "0123456789abcdef", 1): ErrForeignState,
+	} {
+		if _, err := parseMetadata(text, s.print); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add("streamdedup/1 0123456789abcdef 1000 1700000001000 record 0 1700000000@0 1700000001@1")
+	f.Fuzz(func(t *testing.T, text string) {
+		// What it accepts it reads as words of the right kind, and never panics.
+		state, err := parseMetadata(text, "0123456789abcdef")
+		if err == nil && len(strings.Fields(text)) != 6+len(state.Generations) {
+			t.Errorf("%q gave %+v", text, state)
+		}
+	})
+}
+
+// The fingerprint tells apart what decides on identity, and nothing else: a
+// filter of another size or a window of another length goes on with the state.
+func TestFingerprint(t *testing.T) {
+	base := rules()
+	print := func(change func(*Config)) string {
+		c := base
+		change(&c)
+		p, err := c.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	same := print(func(*Config) {})
+	if got := print(func(c *Config) { c.Window.GenerationCapacity *= 2 }); got != same {
+		t.Error("the capacity changes it")
+	}
+	seen := map[string]string{same: "nothing"}
+	for name, change := range map[string]func(*Config){
+		"key":    func(c *Config) { c.Keys = []string{"value"} },
+		"parts":  func(c *Config) { c.Keys = []string{"key", "value"} },
+		"seed":   func(c *Config) { c.Seed++ },
+		"filter": func(c *Config) { c.Kind = "classic" },
+	} {
+		p := print(change)
+		if other, ok := seen[p]; ok {
+			t.Errorf("changing %s gives the fingerprint of changing %s", name, other)
+		}
+		seen[p] = name
+	}
+	if len(same) != 16 {
+		t.Errorf("fingerprints %v", seen)
+	}
+}
+
+// A window of another length means other generations: it is refused by name.
+func TestRebuildRefusesAnotherWindow(t *testing.T) {
+	s := shardOf(t, nil)
+	s.Process(batchOf(0, `{"id":1}`))
+	cfg := s.rules
+	cfg.Window.Span = 2 * time.Hour
+	if _, err := NewRebuild(cfg, p0, s.metadata()); !errors.Is(err, ErrForeignState) {
+		t.Errorf("got %v", err)
+	}
+}
