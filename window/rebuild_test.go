@@ -187,6 +187,10 @@ func TestRebuildCoverage(t *testing.T) {
 		if got := w.Coverage(); got != c.want {
 			t.Errorf("first known %d: coverage %v after a rollback, want %v", c.firstKnown, got, c.want)
 		}
+		// No record was read, not even those that began the generations.
+		if got := w.State(); !slices.Equal(got.Generations, c.state.Generations) {
+			t.Errorf("first known %d: generations %v, want %v", c.firstKnown, got.Generations, c.state.Generations)
+		}
 	}
 }
 

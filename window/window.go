@@ -85,14 +85,11 @@ func (w *Window) MarkCold() {
 // to the set in one call.
 func (w *Window) Observe(b *Batch) (n int, stop Stop) {
 	b.check()
-	var jumped Marks
+	var jumped Marks // what the rotation at record n marks it with
 	for n < len(b.Offsets) {
 		before := w.core
 		end, why := w.follow(b, n, len(b.Offsets))
-		if end > n {
-			b.Marks[n] |= jumped
-			jumped = 0
-		}
+		b.Marks[n] |= jumped
 		if full := w.judge(b, n, end); full < end {
 			w.rewind(before, b, n, full)
 			return full, StopFull
@@ -123,8 +120,9 @@ const (
 func (w *Window) follow(b *Batch, from, to int) (end int, why ending) {
 	limit := b.Now + w.maxAhead
 	upper := w.upperEnd()
-	for i := from; i < to; i++ {
-		t, m := b.Times[i], w.m
+	times, marks := b.Times[:to], b.Marks[:to]
+	for i := from; i < len(times); i++ {
+		t, m := times[i], w.m
 		mark := distrust(t, limit)
 		switch {
 		case mark != 0:
@@ -146,7 +144,7 @@ func (w *Window) follow(b *Batch, from, to int) (end int, why ending) {
 			return i, endRotation
 		}
 		w.m = m
-		b.Marks[i] = mark
+		marks[i] = mark
 	}
 	return to, endBatch
 }
@@ -216,31 +214,32 @@ func (w *Window) rotate(n int, offset int64) {
 // learns the new ones. It returns to, or the record at which the generation was
 // full and which must therefore not be judged; nothing was learned from there on.
 func (w *Window) judge(b *Batch, from, to int) (end int) {
-	for i := from; i < to; i++ {
-		b.Learn[i] = b.HasID[i] && (b.Marks[i]&MarkLate == 0 || w.cfg.LearnLate)
+	hasID, learn, ages, marks := b.HasID[from:to], b.Learn[from:to], b.Ages[from:to], b.Marks[from:to]
+	for i := range hasID {
+		learn[i] = hasID[i] && (marks[i]&MarkLate == 0 || w.cfg.LearnLate)
 	}
 	if b.NoLearn != nil {
-		for i := from; i < to; i++ {
-			b.Learn[i] = b.Learn[i] && !b.NoLearn[i]
+		for i, not := range b.NoLearn[from:to] {
+			learn[i] = learn[i] && !not
 		}
 	}
 	filling := &w.gens[0]
-	added := w.set.TestAndAdd(b.Hashes[from:to], b.Learn[from:to], w.cfg.GenerationCapacity-filling.added, b.Ages[from:to])
+	added := w.set.TestAndAdd(b.Hashes[from:to], learn, w.cfg.GenerationCapacity-filling.added, ages)
 	filling.added += added
-	for i := from; i < to; i++ {
+	for i := range hasID {
 		switch {
-		case !b.HasID[i]:
-			b.Ages[i] = 0
-		case !b.Learn[i]:
-		case b.Ages[i] != 0:
-			b.Learn[i] = false
+		case !hasID[i]:
+			ages[i] = 0
+		case !learn[i]:
+		case ages[i] != 0:
+			learn[i] = false
 		case added > 0:
 			added--
 		case w.cfg.OnFull == FailWhenFull:
-			return i
+			return from + i
 		default:
-			b.Learn[i] = false
-			b.Marks[i] |= MarkUnlearned
+			learn[i] = false
+			marks[i] |= MarkUnlearned
 		}
 	}
 	if added != 0 {
