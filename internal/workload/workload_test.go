@@ -15,7 +15,7 @@ var start = time.UnixMilli(1_764_000_000_000)
 
 func config(kind Kind) Config {
 	return Config{
-		Kind: kind, Seed: 7, Events: 90_000, Copies: 10_000, Partitions: 4,
+		Kind: kind, Seed: 7, Events: 18_000, Copies: 2_000, Partitions: 4,
 		Start: start, Span: 24 * time.Hour, Window: 24 * time.Hour, Skew: true,
 	}
 }
@@ -32,7 +32,7 @@ func variants() map[string]Config {
 	add("telemetry keyed by ID", func(c *Config) { c.Kind, c.KeyByID = Telemetry, true })
 	add("window far shorter than the span", func(c *Config) { c.Window = 20 * time.Minute })
 	add("no time passes", func(c *Config) { c.Span = 0 })
-	add("half are copies", func(c *Config) { c.Events, c.Copies = 20_000, 20_000 })
+	add("half are copies", func(c *Config) { c.Events, c.Copies = 10_000, 10_000 })
 	add("no copies", func(c *Config) { c.Copies = 0 })
 	add("one record", func(c *Config) { c.Events, c.Copies = 1, 0 })
 	return v
