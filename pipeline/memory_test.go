@@ -48,7 +48,8 @@ type member struct {
 	rng       *rand.Rand
 	batchSize int
 	fault     func(n int) fault
-	done      func() // called when everything is read and committed
+	done      func()      // called when everything is read and committed
+	halted    func() bool // or when this says so
 
 	epoch     uint64
 	epochs    map[Partition]uint64
@@ -104,6 +105,9 @@ func (m *member) Poll(ctx context.Context, _ time.Duration) (Polled, error) {
 		}
 		m.reading[p] = next + n
 		polled.Batches = append(polled.Batches, b)
+	}
+	if m.halted != nil {
+		finished = m.halted()
 	}
 	if finished && len(polled.Assigned) == 0 {
 		m.done()
