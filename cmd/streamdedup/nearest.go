@@ -4,6 +4,9 @@ package main
 // letters changed, added, left out or swapped with their neighbour. It is "" when
 // none needs at most a third of the letters, and two at least.
 func nearest(name string, candidates []string) string {
+	if name == "" {
+		return ""
+	}
 	best, limit := "", max(2, len(name)/3)+1
 	for _, c := range candidates {
 		if d := editDistance(name, c); d < limit {

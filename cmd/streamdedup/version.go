@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3".
@@ -17,8 +19,8 @@ func newVersionCmd(a *app) *cobra.Command {
 		Short: "Print the version, the Go version and the format versions",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\n",
-				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nmetadata format %d\n",
+				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, pipeline.MetadataVersion)
 			return err
 		},
 	}

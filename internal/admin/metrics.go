@@ -2,6 +2,7 @@ package admin
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +17,7 @@ import (
 // Source is where the figures come from. Its functions are called by any number
 // of goroutines at once.
 type Source struct {
-	// Snapshot is the engine's. It may return nil while there is no engine yet.
+	// Snapshot is the engine's.
 	Snapshot func() *pipeline.Snapshot
 	// Lag is how many records each assigned partition has left to read. It may be
 	// nil, and leave out what it does not know.
@@ -31,16 +32,17 @@ type Source struct {
 
 // Metrics are the figures of one engine. It is safe for concurrent use.
 type Metrics struct {
-	source   Source
+	source   atomic.Pointer[Source]
 	registry *prometheus.Registry
 	latency  prometheus.Histogram
 	commit   prometheus.Histogram
 	restore  prometheus.Histogram
 }
 
-// NewMetrics makes the metrics of a source, in a registry of their own.
-func NewMetrics(s Source) *Metrics {
-	m := &Metrics{source: s, registry: prometheus.NewRegistry()}
+// NewMetrics makes metrics in a registry of their own. They are those of an
+// engine that has done nothing until there is one to watch.
+func NewMetrics() *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	with := promauto.With(m.registry)
 	histogram := func(name, help string, from float64) prometheus.Histogram {
 		return with.NewHistogram(prometheus.HistogramOpts{
@@ -54,11 +56,22 @@ func NewMetrics(s Source) *Metrics {
 	m.restore = histogram("streamdedup_restore_seconds",
 		"How long a partition took from its assignment to its first verdict.", 0.01)
 	m.registry.MustRegister(
-		&collector{m.source},
+		&collector{m},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
+}
+
+// Watch says where the figures come from, from now on.
+func (m *Metrics) Watch(s Source) { m.source.Store(&s) }
+
+// snapshot is the watched engine's, nil before there is one.
+func (m *Metrics) snapshot() *pipeline.Snapshot {
+	if s := m.source.Load(); s != nil {
+		return s.Snapshot()
+	}
+	return nil
 }
 
 // Events are the engine's callbacks that feed the histograms.
@@ -76,7 +89,7 @@ func (m *Metrics) Events() pipeline.Events {
 }
 
 // collector turns snapshots into metrics when it is asked.
-type collector struct{ Source }
+type collector struct{ metrics *Metrics }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("streamdedup_"+name, help, labels, nil)
@@ -111,11 +124,13 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	s := c.Snapshot()
-	if s == nil {
-		s = &pipeline.Snapshot{}
+	source := c.metrics.source.Load()
+	if source == nil {
+		source = &Source{Snapshot: func() *pipeline.Snapshot { return &pipeline.Snapshot{} }}
 	}
-	c.counts(to, &s.Counts)
+	s := source.Snapshot()
+	counts(to, &s.Counts)
+	to <- ages(&s.Counts, source.Slice)
 	for how, n := range s.Settled {
 		counter(to, descTxn, n, pipeline.Settlement(how).String())
 	}
@@ -124,20 +139,20 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		p := &s.Partitions[i]
 		bytes += p.Window.Bytes
 		if p.Restored {
-			c.window(to, p.Partition, &p.Window)
+			memory(to, p.Partition, &p.Window, source)
 		}
 	}
 	gauge(to, descBytes, float64(bytes))
-	if c.Lag == nil {
+	if source.Lag == nil {
 		return
 	}
-	for p, lag := range c.Lag() {
+	for p, lag := range source.Lag() {
 		gauge(to, descLag, float64(lag), p.Topic, number(p))
 	}
 }
 
 // counts are the sums over all partitions.
-func (c *collector) counts(to chan<- prometheus.Metric, n *pipeline.Counts) {
+func counts(to chan<- prometheus.Metric, n *pipeline.Counts) {
 	for v, count := range n.Verdicts {
 		counter(to, descRecords, count, pipeline.Verdict(v).String())
 	}
@@ -147,7 +162,6 @@ func (c *collector) counts(to chan<- prometheus.Metric, n *pipeline.Counts) {
 	for _, mark := range marks {
 		counter(to, descMarks, n.Marked(mark.bit), mark.name)
 	}
-	to <- c.ages(n)
 }
 
 var marks = []struct {
@@ -160,10 +174,10 @@ var marks = []struct {
 
 // ages is the histogram of duplicates' ages. A first copy that was read a
 // generations ago is at most a+1 slices old, and a on average.
-func (c *collector) ages(n *pipeline.Counts) prometheus.Metric {
+func ages(n *pipeline.Counts, of time.Duration) prometheus.Metric {
 	var count uint64
 	var sum float64
-	slice := c.Slice.Seconds()
+	slice := of.Seconds()
 	buckets := make(map[float64]uint64, len(n.Ages))
 	for a, duplicates := range n.Ages {
 		count += duplicates
@@ -173,12 +187,12 @@ func (c *collector) ages(n *pipeline.Counts) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(descAge, count, sum, buckets)
 }
 
-// window is the memory of one partition.
-func (c *collector) window(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats) {
+// memory is what one partition remembers.
+func memory(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats, source *Source) {
 	for age, load := range w.Loads {
-		gauge(to, descFill, float64(load)/float64(c.GenerationCapacity), p.Topic, number(p), strconv.Itoa(age))
+		gauge(to, descFill, float64(load)/float64(source.GenerationCapacity), p.Topic, number(p), strconv.Itoa(age))
 	}
-	gauge(to, descFPR, max(0, c.FPR(w.Loads)), p.Topic, number(p))
+	gauge(to, descFPR, max(0, source.FPR(w.Loads)), p.Topic, number(p))
 	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
 	full := 0.0
 	if w.Full {

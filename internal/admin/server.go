@@ -69,10 +69,10 @@ func handler(about string, m *Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, health(about, m.source.Snapshot()))
+		reply(w, http.StatusOK, health(about, m.snapshot()))
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if missing := unready(m.source.Snapshot()); missing != "" {
+		if missing := unready(m.snapshot()); missing != "" {
 			reply(w, http.StatusServiceUnavailable, missing)
 			return
 		}
@@ -108,7 +108,7 @@ func local(next http.HandlerFunc) http.HandlerFunc {
 // unready is what must still happen before all partitions give verdicts, or "".
 func unready(s *pipeline.Snapshot) string {
 	if s == nil || len(s.Partitions) == 0 {
-		return "no partition is assigned"
+		return "no partition is assigned to this process yet"
 	}
 	var restoring []string
 	for i := range s.Partitions {

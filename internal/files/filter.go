@@ -118,7 +118,7 @@ func (f *door) input(ctx context.Context, name string) error {
 			return fmt.Errorf("filter %s after line %d: %w", title, r.above, err)
 		}
 		c, err := r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -69,7 +70,7 @@ func (r *reader) next() (*chunk, error) {
 		switch {
 		case r.failed == nil:
 			r.read()
-		case r.failed == io.EOF && r.start < r.end:
+		case errors.Is(r.failed, io.EOF) && r.start < r.end:
 			r.room(1)
 			r.buf[r.end] = '\n'
 			r.end++
@@ -99,7 +100,7 @@ func (r *reader) read() {
 	for range maxEmptyReads {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			r.failed = io.EOF
 		} else if err != nil {
 			r.failed = fmt.Errorf("read %s after line %d: %w", r.name, r.above, plain(err))

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// exec runs a command in this process.
+func exec(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// A testscript sees only whether a command failed; programs see how.
+func TestExitCodes(t *testing.T) {
+	f := func(want int, args ...string) {
+		t.Helper()
+		if code, _, stderr := exec("", args...); code != want {
+			t.Errorf("streamdedup %s: exit code %d, want %d; stderr:\n%s", strings.Join(args, " "), code, want, stderr)
+		}
+	}
+	f(exitOK)
+	f(exitOK, "help")
+	f(exitOK, "version")
+	f(exitOK, "filter")
+	f(exitOK, "filter", "--help")
+	f(exitOK, "size", "--elements", "1e6")
+
+	f(exitFailed, "filter", "nosuch")
+	f(exitFailed, "filter", "--hash-seed-file", "nosuch")
+
+	f(exitUsage, "nosuch")
+	f(exitUsage, "filter", "--nosuch")
+	f(exitUsage, "filter", "--window", "0")
+	f(exitUsage, "filter", "--window")
+	f(exitUsage, "filter", "--key", "nosuch")
+	f(exitUsage, "filter", "--divert", "x")
+	f(exitUsage, "filter", "x.gz")
+	f(exitUsage, "filter", "--capacity", "1", "--rate", "1")
+	f(exitUsage, "size")
+	f(exitUsage, "size", "--elements", "1e6", "--fpr", "2")
+	f(exitUsage, "version", "x")
+	f(exitUsage, "serve")
+}
+
+// gone is a pipe whose reader went away.
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) { return 0, fmt.Errorf("write /dev/stdout: %w", syscall.EPIPE) }
+
+func TestAReaderThatIsGoneEndsFilterQuietly(t *testing.T) {
+	var stderr bytes.Buffer
+	code := run(context.Background(), []string{"filter"}, strings.NewReader("a\nb\n"), gone{}, &stderr)
+	if code != exitOK || stderr.Len() != 0 {
+		t.Errorf("exit code %d, stderr %q, want 0 and nothing", code, stderr.String())
+	}
+}
+
+// A broken pipe that is not ours is an error like any other.
+func TestABrokenConnectionIsNoGoneReader(t *testing.T) {
+	var stderr bytes.Buffer
+	a := &app{stderr: &stderr}
+	if code := a.exit(fmt.Errorf("write to broker: %w", syscall.EPIPE)); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if want := "error: write to broker: broken pipe\n"; stderr.String() != want {
+		t.Errorf("stderr %q, want %q", stderr.String(), want)
+	}
+}
+
+func TestExitPrintsAllFaultsAndTheHint(t *testing.T) {
+	var stderr bytes.Buffer
+	a := &app{stderr: &stderr}
+	err := errors.Join(usagef("one is wrong"), fmt.Errorf("two: %w", withHint(errors.New("is wrong"), "do this\nor that")))
+	if code := a.exit(err); code != exitUsage {
+		t.Errorf("exit code %d, want %d", code, exitUsage)
+	}
+	if want := "error: one is wrong\nerror: two: is wrong\nhint: do this\nhint: or that\n"; stderr.String() != want {
+		t.Errorf("stderr %q, want %q", stderr.String(), want)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"window", "brokers", "in", "out", "key", "fpr", "commit-interval"}
+	f := func(name, want string) {
+		t.Helper()
+		if got := nearest(name, names); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+	f("windw", "window")
+	f("widnow", "window")
+	f("broker", "brokers")
+	f("commit-intreval", "commit-interval")
+	f("commitinterval", "commit-interval")
+	f("keys", "key")
+	f("nothing-like-it", "")
+	f("", "")
+}
