@@ -50,9 +50,10 @@
 //
 // # Restart
 //
-// Since M never falls, a generation is a range of offsets. [State] lists them in
-// a few dozen bytes, and [Rebuild] makes the window again from that and the
-// re-read input, without the times' help and without judging anything twice.
+// Since M never falls, a generation is a range of offsets. [State] is the list of
+// them, a few hundred bytes as text, and [Rebuild] makes the window again from
+// that and the re-read input: offsets alone say which generation a record belongs
+// to. What a rebuilt window may hold otherwise is said at [Rebuilder].
 //
 // # Units and concurrency
 //

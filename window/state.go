@@ -151,10 +151,10 @@ func known(t int64) int64 {
 // AppendState appends the whole state, the set's included, in a fixed byte order:
 // equal states give equal bytes. It leaves the journal out.
 func (w *Window) AppendState(b []byte) []byte {
-	return w.set.AppendState(w.core.append(b))
+	return w.set.AppendState(w.core.appendTo(b))
 }
 
-func (c *core) append(b []byte) []byte {
+func (c *core) appendTo(b []byte) []byte {
 	believed := uint64(0)
 	if c.believed {
 		believed = 1

@@ -129,7 +129,7 @@ func TestStopGivesTheStateBefore(t *testing.T) {
 func TestStateBytes(t *testing.T) {
 	w := mustNew(t, config(70*time.Millisecond), newExactSet())
 	observe1(w)
-	if n := len(w.core.append(nil)); n != coreBytes {
+	if n := len(w.core.appendTo(nil)); n != coreBytes {
 		t.Errorf("%d bytes, want %d", n, coreBytes)
 	}
 	b := w.AppendState([]byte("before"))
