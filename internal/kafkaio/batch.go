@@ -1,0 +1,110 @@
+package kafkaio
+
+import (
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// source is what belongs to a batch on this side: the records behind its views,
+// and memory that is used again.
+type source struct {
+	batch   pipeline.Batch
+	records []*kgo.Record // those of the batch, markers left out
+	headers []pipeline.Header
+	large   []bool
+	// end is the position after the batch.
+	end mark
+}
+
+// batches keeps the memory of batches that are done with. It has one owner.
+type batches struct {
+	free []*source
+	// out are delivered; the engine may read them until the cycle has ended.
+	out []*source
+}
+
+// find is where a record that was delivered in the open cycle came from.
+func (b *batches) find(r *kgo.Record) (batch *pipeline.Batch, i int) {
+	for _, src := range b.out {
+		if i := slices.Index(src.records, r); i >= 0 {
+			return &src.batch, i
+		}
+	}
+	panic("BUG: a record failed that was not delivered in this cycle")
+}
+
+// maxFree bounds what is kept for later.
+const maxFree = 256
+
+func (b *batches) take() *source {
+	if n := len(b.free); n > 0 {
+		src := b.free[n-1]
+		b.free = b.free[:n-1]
+		return src
+	}
+	return &source{}
+}
+
+// recycle takes back what was delivered in cycles that have ended.
+func (b *batches) recycle() {
+	for _, src := range b.out {
+		if len(b.free) == maxFree {
+			break
+		}
+		clear(src.records)
+		clear(src.batch.Records[:cap(src.batch.Records)])
+		clear(src.headers)
+		b.free = append(b.free, src)
+	}
+	clear(b.out)
+	b.out = b.out[:0]
+}
+
+// views makes a batch of records, which are of one partition, in order, and with
+// markers among them. Neither keys nor values are copied.
+func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipeline.Batch {
+	b := &src.batch
+	*b = pipeline.Batch{
+		Records:  b.Records[:0],
+		Offsets:  b.Offsets[:0],
+		Outcomes: b.Outcomes[:0],
+		Source:   src,
+	}
+	src.records = src.records[:0]
+	src.headers = src.headers[:0]
+	large := false
+	src.large = src.large[:0]
+	for _, r := range records {
+		if r.Attrs.IsControl() {
+			continue
+		}
+		view := pipeline.Record{Key: r.Key, Value: r.Value, Time: r.Timestamp.UnixMilli()}
+		if headers {
+			view.Headers = src.view(r.Headers)
+		}
+		b.Records = append(b.Records, view)
+		b.Offsets = append(b.Offsets, r.Offset)
+		src.records = append(src.records, r)
+		src.large = append(src.large, out.tooLarge(r))
+		large = large || src.large[len(src.large)-1]
+	}
+	if large {
+		b.Oversize = src.large
+	}
+	return b
+}
+
+func (src *source) view(headers []kgo.RecordHeader) []pipeline.Header {
+	if len(headers) == 0 {
+		return nil
+	}
+	src.headers = slices.Grow(src.headers, len(headers))
+	from := len(src.headers)
+	for _, h := range headers {
+		src.headers = append(src.headers, pipeline.Header{Name: h.Key, Value: h.Value})
+	}
+	return src.headers[from:len(src.headers):len(src.headers)]
+}

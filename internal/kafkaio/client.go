@@ -1,0 +1,153 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// join becomes a member of the group. First it takes over the transactional ID:
+// that ends what a predecessor left open, at once and not by its time-out, and
+// keeps a predecessor that still runs from committing. Only then may offsets be
+// read, which a client in a group does by itself.
+func (s *Session) join(ctx context.Context) error {
+	if err := s.fence(ctx); err != nil {
+		return err
+	}
+	m := &member{membership: newMembership()}
+	opts := append(s.cfg.options(s.found.outputs.clone(), s.found.codec), m.options()...)
+	var err error
+	if m.group, err = kgo.NewGroupTransactSession(opts...); err != nil {
+		return fmt.Errorf("join group %q: %w", s.cfg.Group, err)
+	}
+	s.member.Store(m)
+	return nil
+}
+
+// fence initialises the transactional ID, which bumps its epoch. A coordinator
+// that is being elected gets some time.
+func (s *Session) fence(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.TxnTimeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		err := s.tryFence(ctx)
+		if err == nil {
+			return nil
+		}
+		if isFinal(err) || ctx.Err() != nil || pause(ctx, backoff(try)) != nil {
+			return hinted("check that the transaction coordinator is up, and that we may write with this transactional ID",
+				"take over transactional ID %q: %w", s.cfg.transactionalID(), err)
+		}
+	}
+}
+
+// tryFence takes a client of its own, which remembers a failure.
+func (s *Session) tryFence(ctx context.Context) error {
+	cl, err := kgo.NewClient(append(s.cfg.connection(),
+		kgo.TransactionalID(s.cfg.transactionalID()), kgo.TransactionTimeout(s.cfg.TxnTimeout))...)
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	_, _, err = cl.ProducerID(ctx)
+	return err
+}
+
+// replace gives up the member and becomes a new one, for when the old one's
+// producer is beyond repair. All partitions are lost, and come again by
+// assignment. It tries for as long as a transaction may last.
+func (s *Session) replace(ctx context.Context, cause error) error {
+	s.warn.warn("starting a new client", "cause", cause)
+	for p := range s.parts {
+		s.pending = append(s.pending, p)
+		s.forget(p)
+	}
+	s.cycle = transaction{}
+	s.failures.take()
+	s.member.Load().group.CloseAllowingRebalance()
+	deadline := time.Now().Add(s.cfg.TxnTimeout)
+	for try := 0; ; try++ {
+		err := s.join(ctx)
+		if err == nil {
+			return nil
+		}
+		if isFinal(err) || time.Now().After(deadline) {
+			return fmt.Errorf("start a new client after %w: %w", cause, err)
+		}
+		if err := pause(ctx, backoff(try)); err != nil {
+			return fmt.Errorf("start a new client after %w: %w", cause, err)
+		}
+	}
+}
+
+// backoff is the pause after the n-th failure in a row.
+func backoff(n int) time.Duration { return min(50*time.Millisecond<<min(n, 10), 5*time.Second) }
+
+// fenced is the error of a process whose identity another has taken.
+func (s *Session) fenced(cause error) error {
+	return hinted("give each process an --instance of its own; one that restarts keeps its name",
+		"transactional ID %q (group %q, instance %q) was taken over by another process: %w: %w",
+		s.cfg.transactionalID(), s.cfg.Group, s.cfg.Instance, pipeline.ErrFenced, cause)
+}
+
+// rivalPatience is how long a process that took our transactional ID may need to
+// join the group under our name.
+const rivalPatience = 2 * time.Second
+
+// hasRival asks the group whether another process is what we are. The answer
+// no is certain only after another had the time to join.
+func (s *Session) hasRival(ctx context.Context) (bool, error) {
+	for began, try := time.Now(), 0; ; try++ {
+		req := kmsg.NewPtrHeartbeatRequest()
+		req.Group = s.cfg.Group
+		req.MemberID, req.Generation = s.client().GroupMetadata()
+		req.InstanceID = &s.cfg.Instance
+		resp, err := req.RequestWith(ctx, s.admin)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if errors.Is(err, kerr.FencedInstanceID) {
+			return true, nil
+		}
+		answered := err == nil || isFinal(err) || errors.Is(err, kerr.RebalanceInProgress)
+		if answered && time.Since(began) > rivalPatience {
+			return false, nil
+		}
+		if !answered && time.Since(began) > s.cfg.TxnTimeout {
+			return false, fmt.Errorf("ask group %q whether another process is instance %q: %w", s.cfg.Group, s.cfg.Instance, err)
+		}
+		if err := pause(ctx, backoff(try)); err != nil {
+			return false, err
+		}
+	}
+}
+
+// leave takes the static member out of the group, which a client does not do
+// when it closes.
+func (s *Session) leave(ctx context.Context, id string) error {
+	req := kmsg.NewPtrLeaveGroupRequest()
+	req.Group = s.cfg.Group
+	m := kmsg.NewLeaveGroupRequestMember()
+	m.MemberID, m.InstanceID = id, &s.cfg.Instance
+	m.Reason = kmsg.StringPtr("stopping")
+	req.Members = append(req.Members, m)
+	resp, err := req.RequestWith(ctx, s.admin)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	if err == nil && len(resp.Members) == 1 {
+		err = kerr.ErrorForCode(resp.Members[0].ErrorCode)
+	}
+	// Who is not in the group has left it.
+	if err != nil && !errors.Is(err, kerr.UnknownMemberID) && !errors.Is(err, kerr.FencedInstanceID) {
+		return fmt.Errorf("leave group %q: %w", s.cfg.Group, err)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// transaction is the open cycle.
+type transaction struct {
+	open  bool
+	since time.Time // when it began, before the broker heard of it
+	// broken is why it could not begin.
+	broken error
+}
+
+// begin begins a transaction unless one is open. It reports false when none can
+// be: the commit then settles why.
+func (s *Session) begin() bool {
+	if s.cycle.open || s.cycle.broken != nil {
+		return s.cycle.broken == nil
+	}
+	s.cycle.since = time.Now()
+	if err := s.member.Load().group.Begin(); err != nil {
+		s.cycle.broken = fmt.Errorf("begin a transaction: %w", err)
+		return false
+	}
+	s.cycle.open = true
+	return true
+}
+
+// Commit implements [pipeline.Session]. It does not heed the end of ctx: a commit
+// that is given up half-way is one whose end nobody knows.
+func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TxnTimeout)
+	defer cancel()
+	if !s.begin() {
+		return s.abort(ctx, s.cycle.broken)
+	}
+	flushed := s.client().Flush(ctx)
+	if s.failures.any.Load() || flushed != nil {
+		return s.abort(ctx, flushed)
+	}
+	committed, err := s.end(ctx, positions)
+	if err != nil || !committed {
+		return s.settle(ctx, positions, err)
+	}
+	s.keep(positions)
+	s.cycle, s.aborts = transaction{}, 0
+	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
+}
+
+// endPatience is how long the end of a transaction may wait for the group. A
+// member that was thrown out waits for its callback, which waits for us.
+const endPatience = 2 * time.Second
+
+// end commits output and positions.
+func (s *Session) end(ctx context.Context, positions []pipeline.Position) (committed bool, err error) {
+	m := s.member.Load()
+	patience := time.AfterFunc(endPatience, m.group.AllowRebalance)
+	defer patience.Stop()
+	m.unflag() // End clears what is flagged up to now, and aborts for it
+	return m.group.End(kgo.PreTxnCommitFnContext(ctx, func(req *kmsg.TxnOffsetCommitRequest) error {
+		req.Topics = s.offsets(positions)
+		return nil
+	}), kgo.TryCommit)
+}
+
+// offsets are the positions as Kafka wants them. What the client has polled does
+// not matter: only what the shards have judged is done.
+func (s *Session) offsets(positions []pipeline.Position) []kmsg.TxnOffsetCommitRequestTopic {
+	var topics []kmsg.TxnOffsetCommitRequestTopic
+	at := map[string]int{}
+	for _, position := range positions {
+		name := position.Partition.Topic
+		if _, ok := at[name]; !ok {
+			topic := kmsg.NewTxnOffsetCommitRequestTopic()
+			topic.Topic, topic.TopicID = name, s.found.inputs[name].id
+			at[name] = len(topics)
+			topics = append(topics, topic)
+		}
+		part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+		part.Partition, part.Offset = position.Partition.Number, position.Next
+		part.Metadata = kmsg.StringPtr(position.Metadata)
+		if t := s.parts[position.Partition]; t != nil {
+			part.LeaderEpoch = t.delivered.epoch
+		}
+		topic := &topics[at[name]]
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	return topics
+}
+
+// keep notes what was committed.
+func (s *Session) keep(positions []pipeline.Position) {
+	for _, position := range positions {
+		if t := s.parts[position.Partition]; t != nil {
+			t.committed = mark{position.Next, t.delivered.epoch}
+		}
+	}
+}
+
+// gone are partitions that the group has given away; they are forgotten.
+func (s *Session) gone() []pipeline.Partition {
+	var gone []pipeline.Partition
+	for p := range s.parts {
+		if !s.member.Load().ours(p) {
+			gone = append(gone, p)
+			s.forget(p)
+		}
+	}
+	return gone
+}
+
+// running are the partitions that are read.
+func (s *Session) running() []pipeline.Partition {
+	var running []pipeline.Partition
+	for p, t := range s.parts {
+		if t.running {
+			running = append(running, p)
+		}
+	}
+	return running
+}
+
+// Abort implements [pipeline.Session].
+func (s *Session) Abort(ctx context.Context) (pipeline.CommitResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TxnTimeout)
+	defer cancel()
+	return s.abort(ctx, nil)
+}
+
+// abort takes the cycle back; nobody has asked for its commit. Cause is why, or
+// nil when a record's failure says it.
+func (s *Session) abort(ctx context.Context, cause error) (pipeline.CommitResult, error) {
+	err := s.cycle.broken
+	if s.cycle.open {
+		err = s.endAborted(ctx)
+	}
+	// Only now has every record its answer.
+	refused, first := s.failures.take()
+	cause = errors.Join(cause, first)
+	if err != nil {
+		return s.lostIdentity(ctx, errors.Join(cause, err))
+	}
+	refusals, stale := s.blame(ctx, refused, first)
+	if stale != nil {
+		return s.lost(ctx, stale)
+	}
+	return s.rolledBack(ctx, cause, refusals)
+}
+
+// endAborted ends the open transaction so that nothing of it remains.
+func (s *Session) endAborted(ctx context.Context) error {
+	m := s.member.Load()
+	m.unflag()
+	_, err := m.group.End(ctx, kgo.TryAbort)
+	if err != nil {
+		// After an unclear answer the client initialises its producer anew, which
+		// aborts whatever is open.
+		err = m.group.Client().EndTransaction(ctx, kgo.TryAbort)
+	}
+	return err
+}
+
+// rolledBack is the result of a cycle that is undone: reading goes on where it
+// began, after a pause that grows while nothing commits.
+func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeline.Refusal) (pipeline.CommitResult, error) {
+	s.cycle = transaction{}
+	result := pipeline.CommitResult{
+		Settlement: pipeline.Aborted, Cause: cause, Refused: refusals,
+		Gone: s.gone(), Epochs: map[pipeline.Partition]uint64{},
+	}
+	for _, p := range s.running() {
+		t := s.parts[p]
+		t.rewind(s.nextEpoch())
+		result.Epochs[p] = t.epoch
+	}
+	s.seek(s.running()...)
+	if s.aborts++; s.aborts > 1 {
+		_ = pause(ctx, backoff(s.aborts)) // an early end of a pause is no failure
+	}
+	return result, nil
+}

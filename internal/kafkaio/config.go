@@ -1,0 +1,238 @@
+package kafkaio
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Config says what to read, where to write and as whom.
+type Config struct {
+	// Brokers are host:port of brokers to ask first.
+	Brokers []string
+	// Client are options of every connection: TLS, SASL.
+	Client []kgo.Opt
+
+	// In are the input topics. A partition of the output takes what the partition
+	// of the same number of each input lets through.
+	In []string
+	// Out is the output topic.
+	Out string
+	// Divert is the topic for diverted records, empty when there is none.
+	Divert string
+	// CreateTopics creates Out and Divert, with as many partitions as the input,
+	// where they are missing.
+	CreateTopics bool
+
+	// Group is the consumer group and Instance the static member in it. Together
+	// they are the transactional ID, so no two processes may share both.
+	Group, Instance string
+	// Start is where a group without offsets begins.
+	Start Start
+	// AllowColdStart lets a partition go on whose state is gone.
+	AllowColdStart bool
+
+	// CommitInterval is how long the engine's cycles last; it bounds the rest.
+	CommitInterval time.Duration
+	// SessionTimeout is how long a silent member keeps its partitions.
+	SessionTimeout time.Duration
+	// TxnTimeout is how long a transaction of a silent process holds up the
+	// readers of the output.
+	TxnTimeout time.Duration
+
+	// Compression of the output: "auto" (as the input), "none", "lz4", "zstd",
+	// "snappy" or "gzip".
+	Compression string
+	// Headers says that batches need views of the headers. They reach the output
+	// in any case.
+	Headers bool
+	// Logger gets what an operator must know. It is required.
+	Logger *slog.Logger
+}
+
+// The defaults, for whoever binds flags.
+const (
+	// DefaultSessionTimeout is Kafka's own.
+	DefaultSessionTimeout = 45 * time.Second
+	// DefaultTxnTimeout is Kafka's own. It is also how long a crash can hold up
+	// readers of the output when nobody restarts the process.
+	DefaultTxnTimeout = time.Minute
+	// DefaultCompression follows the input.
+	DefaultCompression = "auto"
+)
+
+// codecs are the compressions by name. Each but none falls back to no
+// compression where a broker is too old for it.
+var codecs = map[string]kgo.CompressionCodec{
+	"none":   kgo.NoCompression(),
+	"gzip":   kgo.GzipCompression(),
+	"snappy": kgo.SnappyCompression(),
+	"lz4":    kgo.Lz4Compression(),
+	"zstd":   kgo.ZstdCompression(),
+}
+
+// Validate reports every fault at once, each with the name of its field.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("kafkaio.Config."+format, args...))
+	}
+	for _, required := range []struct{ name, value string }{
+		{"Out", c.Out}, {"Group", c.Group}, {"Instance", c.Instance},
+		{"Brokers", strings.Join(c.Brokers, "")}, {"In", strings.Join(c.In, "")},
+	} {
+		if required.value == "" {
+			fault("%s is empty", required.name)
+		}
+	}
+	if slices.Contains(c.In, c.Out) && c.Out != "" {
+		fault("Out is %q, which is an input: the output would be read again", c.Out)
+	}
+	if c.Divert != "" && (slices.Contains(c.In, c.Divert) || c.Divert == c.Out) {
+		fault("Divert is %q, which is an input or the output", c.Divert)
+	}
+	seen := map[string]bool{}
+	for _, topic := range c.In {
+		if seen[topic] {
+			fault("In names %q twice", topic)
+		}
+		seen[topic] = true
+	}
+	if c.SessionTimeout <= 0 {
+		fault("SessionTimeout is %v: want a positive duration", c.SessionTimeout)
+	}
+	if c.CommitInterval <= 0 {
+		fault("CommitInterval is %v: want a positive duration", c.CommitInterval)
+	}
+	if c.TxnTimeout < minTxnTimeout || c.TxnTimeout <= 2*c.CommitInterval {
+		fault("TxnTimeout is %v: want at least %v and more than twice the commit interval of %v",
+			c.TxnTimeout, minTxnTimeout, c.CommitInterval)
+	}
+	if _, ok := codecs[c.Compression]; !ok && c.Compression != DefaultCompression {
+		fault("Compression is %q: want auto, none, lz4, zstd, snappy or gzip", c.Compression)
+	}
+	if c.Logger == nil {
+		fault("Logger is nil")
+	}
+	return errors.Join(faults...)
+}
+
+// minTxnTimeout leaves a record half of it, and kgo wants a second for that.
+const minTxnTimeout = 2 * time.Second
+
+// transactionalID is who the process is to the transaction coordinator.
+func (c Config) transactionalID() string { return c.Group + "-" + c.Instance }
+
+// Start is where reading begins in a partition that the group has no offset for.
+// The zero value is the beginning.
+type Start struct {
+	latest bool
+	millis int64 // since the epoch, 0 when it is no time
+}
+
+// ParseStart reads "earliest", "latest", a time in RFC 3339, or one in
+// milliseconds since the epoch.
+func ParseStart(s string) (Start, error) {
+	switch s {
+	case "earliest":
+		return Start{}, nil
+	case "latest":
+		return Start{latest: true}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil && t.UnixMilli() > 0 {
+		return Start{millis: t.UnixMilli()}, nil
+	}
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 0 {
+		return Start{millis: ms}, nil
+	}
+	return Start{}, fmt.Errorf("parse start %q: want earliest, latest, or a time such as 2025-06-01T00:00:00Z", s)
+}
+
+// String is what [ParseStart] reads.
+func (s Start) String() string {
+	switch {
+	case s.latest:
+		return "latest"
+	case s.millis > 0:
+		return time.UnixMilli(s.millis).UTC().Format(time.RFC3339)
+	}
+	return "earliest"
+}
+
+// Options are the settings of the group's client, each with its reason. The
+// limits and the codec come from what the broker says of the output.
+func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
+	opts := append(c.connection(),
+		// Exactly once: input offsets and output are one transaction, under an
+		// identity that a restarted process shares with its predecessor.
+		kgo.TransactionalID(c.transactionalID()),
+		kgo.TransactionTimeout(c.TxnTimeout),
+		kgo.ConsumerGroup(c.Group),
+		kgo.DisableAutoCommit(),
+
+		// A static member that restarts within the session gets its partitions back
+		// without a rebalance.
+		kgo.InstanceID(c.Instance),
+		kgo.SessionTimeout(c.SessionTimeout),
+		// Members answer a rebalance between two cycles; one that cannot for that
+		// long is stuck, and should cost the others no more than one that is dead.
+		kgo.RebalanceTimeout(c.SessionTimeout),
+		kgo.HeartbeatInterval(heartbeat(c.SessionTimeout)),
+		// Partitions change hands between cycles only: a cycle that is under way
+		// commits first.
+		kgo.BlockRebalanceOnPoll(),
+		// A pending offset of another's open transaction is not a position yet.
+		kgo.RequireStableFetchOffsets(),
+
+		kgo.ConsumeTopics(c.In...),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// Markers take up offsets: without them each transaction of an upstream
+		// producer would look like a hole.
+		kgo.KeepControlRecords(),
+		// Where reading begins is decided by the restore. An offset that is gone is
+		// an error with a name, never a jump.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		// A resumed partition waits for the fetch that is in flight to end.
+		kgo.FetchMaxWait(fetchWait),
+
+		// A record keeps the partition that it had in the input.
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(codec, kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytesFn(out.batchLimit),
+		kgo.BrokerMaxWriteBytes(out.requestLimit()),
+		// An output that does not answer ends in an abort while the transaction is
+		// still ours.
+		kgo.RecordDeliveryTimeout(c.TxnTimeout/2),
+		// kgo's 10,000 records are a fiftieth of a second of a fast stream.
+		kgo.MaxBufferedRecords(maxBufferedRecords),
+		kgo.MaxBufferedBytes(maxBufferedBytes),
+	)
+	return opts
+}
+
+const (
+	fetchWait          = 500 * time.Millisecond
+	maxBufferedRecords = 1 << 19
+	maxBufferedBytes   = 128 << 20
+)
+
+// heartbeat is a fifteenth of the session, Kafka's own proportion, but at most
+// its default of three seconds.
+func heartbeat(session time.Duration) time.Duration { return min(session/15, 3*time.Second) }
+
+// connection are the options of every client.
+func (c Config) connection() []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID("streamdedup"),
+		kgo.WithLogger(clientLog{c.Logger}),
+	}
+	return append(opts, c.Client...)
+}

@@ -1,0 +1,182 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// The headers that a diverted record has besides its own: why it is here, and
+// where it came from.
+const (
+	HeaderReason    = "streamdedup-reason"
+	HeaderTopic     = "streamdedup-topic"
+	HeaderPartition = "streamdedup-partition"
+	HeaderOffset    = "streamdedup-offset"
+)
+
+// failures are records of the open cycle that were not acknowledged. The
+// client's goroutines write them.
+type failures struct {
+	any     atomic.Bool
+	mu      sync.Mutex
+	first   error
+	refused []refused
+}
+
+// refused is a record that a topic found too large.
+type refused struct {
+	record *kgo.Record
+	err    error
+}
+
+// acknowledge is the client's answer to one record. A success is the absence of
+// a failure, once the client has answered for all.
+func (f *failures) acknowledge(r *kgo.Record, err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = fmt.Errorf("write to %s/%d: %w", r.Topic, r.Partition, err)
+	}
+	if errors.Is(err, kerr.MessageTooLarge) {
+		f.refused = append(f.refused, refused{r, err})
+	}
+	f.any.Store(true)
+}
+
+// take returns the failures since the last call.
+func (f *failures) take() (all []refused, first error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, first = f.refused, f.first
+	f.refused, f.first = nil, nil
+	f.any.Store(false)
+	return all, first
+}
+
+// Deliver implements [pipeline.Session]. It waits only while the client's buffer
+// is full. What goes wrong with a record, or with the beginning of the
+// transaction, shows at the commit.
+func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
+	t := s.parts[b.Partition]
+	if t == nil || t.epoch != b.Epoch {
+		return fmt.Errorf("deliver a batch of %s: it was read under epoch %d, which is over", b.Partition, b.Epoch)
+	}
+	if b.First != t.delivered.offset {
+		return fmt.Errorf("deliver a batch of %s: it begins at offset %d, the one before it ended at %d",
+			b.Partition, b.First, t.delivered.offset)
+	}
+	src := b.Source.(*source)
+	s.batches.out = append(s.batches.out, src)
+	if !s.begin() {
+		return nil
+	}
+	t.delivered = src.end
+	group := s.member.Load().group
+	for i, o := range b.Outcomes {
+		if s.failures.any.Load() {
+			return nil // the cycle will be aborted: why send more
+		}
+		r := src.records[i]
+		switch o.Fate {
+		case pipeline.Out:
+			s.retime(b, i, r, s.found.outputs.out)
+			r.Topic, r.Partition = s.cfg.Out, b.Partition.Number
+		case pipeline.Diverted:
+			divert := s.found.outputs.divert
+			s.retime(b, i, r, divert)
+			r.Headers = append(slices.Clip(r.Headers), diversion(b, i)...)
+			r.Topic, r.Partition = divert.topic, b.Partition.Number%divert.partitions
+		default:
+			continue
+		}
+		// The record's context must outlive the engine's: a stop finishes the cycle.
+		group.Produce(context.Background(), r, s.failures.acknowledge)
+	}
+	return nil
+}
+
+// diversion are the headers that tell where record i was.
+func diversion(b *pipeline.Batch, i int) []kgo.RecordHeader {
+	return []kgo.RecordHeader{
+		{Key: HeaderReason, Value: []byte(b.Outcomes[i].Reason.String())},
+		{Key: HeaderTopic, Value: []byte(b.Partition.Topic)},
+		{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(b.Partition.Number), 10)},
+		{Key: HeaderOffset, Value: strconv.AppendInt(nil, b.Offsets[i], 10)},
+	}
+}
+
+// retime moves a time that the topic would refuse to one that it takes. The
+// alternative is to lose the record, or to stand still before it.
+func (s *Session) retime(b *pipeline.Batch, i int, r *kgo.Record, to *output) {
+	t := b.Records[i].Time
+	accepted := to.accept(t, b.Now, s.slack.Milliseconds())
+	if accepted != t {
+		r.Timestamp = time.UnixMilli(accepted)
+		b.Retime(i)
+	}
+}
+
+// firstSlack is how far our clock and the broker's may be apart, with the way of
+// a record in between, before the first refusal tells us more.
+const firstSlack = 5 * time.Second
+
+// almost is how near to the limit a record may be refused by the client, which
+// counts for the longest form of a request while it does not know the broker's.
+const almost = 64
+
+// blame looks through the failures of a cycle that is to be aborted for what
+// would fail again.
+func (s *Session) blame(ctx context.Context, all []refused, first error) ([]pipeline.Refusal, error) {
+	if errors.Is(first, kerr.InvalidTimestamp) {
+		s.slack *= 2
+		s.warn.warn("the output refused a record's time: the clocks here and at the broker are apart", "slack", s.slack)
+	}
+	var refusals []pipeline.Refusal
+	for _, failed := range all {
+		b, i := s.batches.find(failed.record)
+		diverted := b.Outcomes[i].Fate == pipeline.Diverted
+		to := s.found.outputs.out
+		if diverted {
+			to = s.found.outputs.divert
+		}
+		// One batch of records is refused as a whole. None of them is to blame when
+		// each would fit: then the limit was lowered since we asked for it.
+		if batchOverhead+recordLength(failed.record)+almost <= int64(to.maxBytes) {
+			return nil, s.lookAgain(ctx, to)
+		}
+		refusals = append(refusals, pipeline.Refusal{
+			Partition: b.Partition, Offset: b.Offsets[i], Diverted: diverted, Err: failed.err})
+	}
+	return refusals, nil
+}
+
+// lookAgain asks for a topic's limits. It returns an error when they changed: the
+// client must be replaced to know them.
+func (s *Session) lookAgain(ctx context.Context, to *output) error {
+	now, err := lookAtOutput(ctx, s.cfg, kadm.NewClient(s.admin), to.topic, to.partitions)
+	if err != nil {
+		s.warn.warn("cannot ask for the limits of a topic again", "topic", to.topic, "error", err)
+		return nil
+	}
+	if now.maxBytes == to.maxBytes {
+		return nil
+	}
+	was := to.maxBytes
+	*to = *now
+	return fmt.Errorf("max.message.bytes of topic %s was %d, now %d", to.topic, was, now.maxBytes)
+}

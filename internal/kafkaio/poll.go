@@ -1,0 +1,215 @@
+package kafkaio
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// Poll implements [pipeline.Session]. Its errors are fatal.
+func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled, error) {
+	if !s.cycle.open {
+		s.batches.recycle()
+	}
+	fetches := s.fetch(ctx, wait)
+	polled := pipeline.Polled{Lost: s.pending}
+	s.pending = nil
+	s.news(&polled)
+	if err := s.fit(ctx, polled.Assigned); err != nil {
+		return polled, err
+	}
+	if !s.cycle.open {
+		s.unflag(ctx)
+	}
+	for p, t := range s.parts {
+		if t.running && t.failed != nil {
+			s.stop(p, t, t.failed, &polled)
+		}
+	}
+	now := time.Now().UnixMilli()
+	for _, f := range fetches {
+		for _, topic := range f.Topics {
+			for i := range topic.Partitions {
+				if err := s.accept(ctx, topic.Topic, &topic.Partitions[i], now, &polled); err != nil {
+					return polled, err
+				}
+			}
+		}
+	}
+	return polled, nil
+}
+
+// fit checks that the output has room for partitions that the input did not have
+// at the start.
+func (s *Session) fit(ctx context.Context, assigned []pipeline.Assigned) error {
+	for _, a := range assigned {
+		if a.Partition.Number < s.found.inputs[a.Partition.Topic].partitions {
+			continue
+		}
+		s.warn.warn("the input has more partitions than it had: an ID that has moved to another passes once more",
+			"partition", a.Partition.String())
+		out := s.found.outputs.out
+		if a.Partition.Number < out.partitions {
+			continue
+		}
+		now, err := lookAtOutput(ctx, s.cfg, kadm.NewClient(s.admin), out.topic, out.partitions)
+		if err != nil {
+			return err
+		}
+		if s.found.outputs.out.partitions = now.partitions; a.Partition.Number >= now.partitions {
+			return hinted("add partitions to the output, then start again",
+				"input partition %s is new, and output topic %q has only %d partitions", a.Partition, out.topic, now.partitions)
+		}
+	}
+	return nil
+}
+
+// fetch waits for records, a change of assignment, or the end of wait.
+func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
+	m := s.member.Load()
+	if wait <= 0 {
+		return m.group.PollFetches(nil) //nolint:staticcheck // kgo: nil takes what is there and does not wait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if m.waiting(cancel) {
+		return m.group.PollFetches(nil) //nolint:staticcheck // as above
+	}
+	defer m.waiting(nil)
+	return m.group.PollFetches(ctx)
+}
+
+// unflag tells kgo that a revocation between two transactions need not end the
+// next one: what was taken away is dropped, and no part of it.
+func (s *Session) unflag(ctx context.Context) {
+	m := s.member.Load()
+	if !m.unflag() {
+		return
+	}
+	if _, err := m.group.End(context.WithoutCancel(ctx), kgo.TryAbort); err != nil {
+		// Then the next transaction aborts, and is read again.
+		s.warn.warn("cannot clear the state of a finished transaction", "error", err)
+	}
+}
+
+// accept takes what one fetch has for one partition.
+func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartition, now int64, polled *pipeline.Polled) error {
+	p := pipeline.Partition{Topic: topic, Number: got.Partition}
+	t := s.parts[p]
+	if t == nil && got.Err != nil {
+		return s.troubled(got.Err)
+	}
+	if t == nil || !t.running {
+		if t != nil && t.next == nowhere && got.Err != nil {
+			t.failed = got.Err // it will not be read when it is resumed
+		}
+		return nil
+	}
+	s.lag.stable(p, got.LastStableOffset)
+	if b, err := s.admit(ctx, p, t, got.Records, now); err != nil {
+		s.stop(p, t, err, polled)
+		return nil
+	} else if b != nil {
+		polled.Batches = append(polled.Batches, b)
+	}
+	s.lag.position(p, t.next.offset)
+	if got.Err != nil {
+		s.stop(p, t, got.Err, polled)
+	}
+	return nil
+}
+
+// troubled judges an error that is of no partition we read.
+func (s *Session) troubled(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return nil // the wait is over
+	case errors.Is(err, kgo.ErrClientClosed):
+		return errors.New("poll: the client is closed")
+	case errors.Is(err, kerr.FencedInstanceID):
+		return s.fenced(err)
+	case isForbidden(err):
+		return hinted("grant the right on the brokers, or check the credentials", "read as group %q: %w", s.cfg.Group, err)
+	}
+	s.warn.warn("the group or a partition is in trouble, trying again", "error", err)
+	return nil
+}
+
+// stop ends reading of a partition for a reason that a retry does not heal.
+func (s *Session) stop(p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		err = hinted("the records between were deleted or lost; move the group on with kafka-consumer-groups --reset-offsets to go without them",
+			"offset %d is not in the partition any more: %w", t.next.offset, err)
+	}
+	polled.Stopped = append(polled.Stopped, &pipeline.Stop{Partition: p, Offset: t.next.offset, Err: err})
+	s.Halt(p)
+}
+
+// admit makes a batch of records that follow what came before. It returns none
+// when there is nothing new.
+func (s *Session) admit(ctx context.Context, p pipeline.Partition, t *tenancy, records []*kgo.Record, now int64) (*pipeline.Batch, error) {
+	// What lies before our position was read under an older one.
+	from, _ := slices.BinarySearchFunc(records, t.next.offset, func(r *kgo.Record, next int64) int {
+		return cmp.Compare(r.Offset, next)
+	})
+	records = records[from:]
+	if len(records) == 0 {
+		return nil, nil
+	}
+	if first := records[0].Offset; first > t.next.offset {
+		explained, err := s.explain(ctx, p, t.next.offset, first)
+		if err != nil {
+			return nil, err
+		}
+		if !explained {
+			s.seek(p) // read, and ask, again
+			return nil, nil
+		}
+	}
+	last := records[len(records)-1]
+	src := s.batches.take()
+	b := src.views(records, s.cfg.Headers, s.found.outputs.out)
+	b.Partition, b.Epoch, b.Now = p, t.epoch, now
+	b.First, b.Next = t.next.offset, last.Offset+1
+	src.end = mark{b.Next, last.LeaderEpoch}
+	t.next = src.end
+	return b, nil
+}
+
+// explainTimeout bounds how long one partition may hold up the others.
+const explainTimeout = 5 * time.Second
+
+// explain asks the broker, outside of the group's client, whether there really is
+// nothing to read from next up to first: aborted records, and those that
+// compaction took, leave such gaps. A gap inside of a batch needs no question:
+// one answer of the broker is one piece of its log. It reports false when the
+// broker cannot tell now.
+func (s *Session) explain(ctx context.Context, p pipeline.Partition, next, first int64) (bool, error) {
+	in := s.found.inputs[p.Topic]
+	if in.compacted {
+		return true, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	there, err := newReader(s.admin, in.id, p, next).first(asking)
+	switch {
+	case err == nil && there == first:
+		return true, nil
+	case err == nil:
+		return false, fmt.Errorf("records from offset %d were skipped: reading went on at %d", there, first)
+	case asking.Err() != nil:
+		s.warn.warn("cannot ask why offsets are missing, reading again", "partition", p.String(),
+			"from", next, "to", first, "error", err)
+		return false, nil
+	}
+	return false, fmt.Errorf("no record from offset %d up to %d was seen: %w", next, first, err)
+}

@@ -1,0 +1,158 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// reader reads committed records of one partition outside of the group. It knows
+// its position exactly, also past records that nobody sees: aborted ones and
+// those that compaction took. It has one owner.
+type reader struct {
+	client    *kgo.Client
+	topicID   kadm.TopicID
+	partition pipeline.Partition
+	// next is the offset to read; after a read, all before it is known.
+	next int64
+	// start and stable are the ends of what can be read: the log's first offset and
+	// its last stable one. They are known after the first read.
+	start, stable int64
+
+	leader       *kgo.Broker
+	decompressor kgo.Decompressor
+}
+
+func newReader(client *kgo.Client, topicID kadm.TopicID, p pipeline.Partition, from int64) *reader {
+	return &reader{client: client, topicID: topicID, partition: p, next: from,
+		decompressor: kgo.DefaultDecompressor()}
+}
+
+// errUnreadable is an error that no retry of a read can heal.
+var errUnreadable = errors.New("cannot be read")
+
+const (
+	readWait     = 200 * time.Millisecond
+	readMaxBytes = 8 << 20
+	readBackoff  = 100 * time.Millisecond
+)
+
+// read returns the next records, markers among them, and moves on. It returns
+// none when there are none yet, or when all that it passed was aborted. It tries
+// again, until ctx ends, whatever can pass by itself.
+func (r *reader) read(ctx context.Context) ([]*kgo.Record, error) {
+	for {
+		records, err := r.fetch(ctx)
+		if err == nil {
+			return records, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		if errors.Is(err, errUnreadable) || isFinal(err) {
+			return nil, err
+		}
+		r.leader = nil
+		if err := pause(ctx, readBackoff); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fetch is one request.
+func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
+	if err := r.find(ctx); err != nil {
+		return nil, err
+	}
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis = int32(readWait / time.Millisecond)
+	req.MinBytes = 1
+	req.MaxBytes = readMaxBytes
+	req.IsolationLevel = 1 // read_committed
+	req.SessionID, req.SessionEpoch = 0, -1
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = r.partition.Topic, r.topicID
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.Partition = r.partition.Number
+	part.FetchOffset = r.next
+	part.PartitionMaxBytes = readMaxBytes
+	topic.Partitions = append(topic.Partitions, part)
+	req.Topics = append(req.Topics, topic)
+
+	answer, err := r.leader.RetriableRequest(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s at offset %d: %w", r.partition, r.next, err)
+	}
+	resp := answer.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return nil, fmt.Errorf("fetch %s at offset %d: %w", r.partition, r.next, err)
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return nil, fmt.Errorf("fetch %s at offset %d: the broker answered for %d topics, asked for one",
+			r.partition, r.next, len(resp.Topics))
+	}
+	got := &resp.Topics[0].Partitions[0]
+	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		KeepControlRecords: true,
+		Offset:             r.next,
+		IsolationLevel:     kgo.ReadCommitted(),
+		Topic:              r.partition.Topic,
+		Partition:          r.partition.Number,
+	}, got, r.decompressor, nil)
+	if fetched.Err != nil {
+		var broker *kerr.Error
+		if !errors.As(fetched.Err, &broker) {
+			fetched.Err = fmt.Errorf("%w: %w", errUnreadable, fetched.Err)
+		}
+		return nil, fmt.Errorf("fetch %s at offset %d: %w", r.partition, r.next, fetched.Err)
+	}
+	r.start, r.stable = fetched.LogStartOffset, fetched.LastStableOffset
+	r.next = max(r.next, next)
+	return fetched.Records, nil
+}
+
+// find asks who leads the partition, if that is not known.
+func (r *reader) find(ctx context.Context) error {
+	if r.leader != nil {
+		return nil
+	}
+	meta, err := kadm.NewClient(r.client).Metadata(ctx, r.partition.Topic)
+	if err != nil {
+		return fmt.Errorf("look for the leader of %s: %w", r.partition, err)
+	}
+	topic := meta.Topics[r.partition.Topic]
+	if topic.Err != nil {
+		return fmt.Errorf("look for the leader of %s: %w", r.partition, topic.Err)
+	}
+	if topic.ID != r.topicID {
+		return fmt.Errorf("look for the leader of %s: the topic was deleted and made again: %w", r.partition, errUnreadable)
+	}
+	leader, ok := topic.Partitions[r.partition.Number]
+	if !ok || leader.Leader < 0 {
+		return fmt.Errorf("look for the leader of %s: %w", r.partition, kerr.LeaderNotAvailable)
+	}
+	r.leader = r.client.Broker(int(leader.Leader))
+	return nil
+}
+
+// first is the first offset at or after from that holds a record or a marker; it
+// waits for one. What lies between is known to hold none.
+func (r *reader) first(ctx context.Context) (int64, error) {
+	for {
+		records, err := r.read(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if len(records) > 0 {
+			return records[0].Offset, nil
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package kafkaio
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// Session is a member of a consumer group that writes what it reads in
+// transactions. It implements [pipeline.Session]: one goroutine calls it.
+// [Session.Lag] and the restorer's questions may come from any other.
+type Session struct {
+	cfg   Config
+	log   *slog.Logger
+	warn  *warner
+	admin *kgo.Client // for questions; never part of the group
+	found found
+
+	// member is who we are in the group. It is replaced when that is lost.
+	member atomic.Pointer[member]
+
+	parts    map[pipeline.Partition]*tenancy
+	epoch    uint64
+	pending  []pipeline.Partition // lost with a member, to be told by the next poll
+	batches  batches
+	failures failures
+	slack    time.Duration
+	lag      *lags
+
+	cycle  transaction
+	aborts int // in a row
+}
+
+var _ pipeline.Session = (*Session)(nil)
+
+// member is one client in the group, and what the group told it.
+type member struct {
+	*membership
+	group *kgo.GroupTransactSession
+}
+
+// Open checks brokers and topics, ends what a predecessor left open, and joins
+// the group. Nothing is read before [Session.Poll]. Its errors are [*Error]s
+// where an operator can do something.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open kafka session: %w", err)
+	}
+	admin, err := kgo.NewClient(cfg.connection()...)
+	if err != nil {
+		return nil, fmt.Errorf("open kafka session: %w", err)
+	}
+	s := &Session{
+		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
+		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack,
+	}
+	if s.found, err = look(ctx, cfg, admin); err == nil {
+		err = s.join(ctx)
+	}
+	if err != nil {
+		admin.Close()
+		return nil, err
+	}
+	s.lag = watchLag(admin, cfg.In, s.warn)
+	return s, nil
+}
+
+// Cluster is the ID of the Kafka cluster, empty where it has none.
+func (s *Session) Cluster() string { return s.found.cluster }
+
+// Partitions is how many partitions all inputs have together.
+func (s *Session) Partitions() int32 {
+	n := int32(0)
+	for _, in := range s.found.inputs {
+		n += in.partitions
+	}
+	return n
+}
+
+// Resume implements [pipeline.Session].
+func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
+	t := s.parts[p]
+	if t == nil {
+		return 0 // no batch has this epoch
+	}
+	if next != t.committed.offset {
+		t.committed = mark{next, -1}
+	}
+	t.running = true
+	t.rewind(s.nextEpoch())
+	one := map[string][]int32{p.Topic: {p.Number}}
+	s.lag.position(p, next)
+	s.seek(p)
+	s.client().ResumeFetchPartitions(one)
+	return t.epoch
+}
+
+// Halt implements [pipeline.Session].
+func (s *Session) Halt(p pipeline.Partition) {
+	if t := s.parts[p]; t != nil {
+		t.running = false
+		s.client().PauseFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
+	}
+}
+
+// seek makes the client read the partitions where their tenancies say.
+func (s *Session) seek(parts ...pipeline.Partition) {
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for _, p := range parts {
+		if offsets[p.Topic] == nil {
+			offsets[p.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		next := s.parts[p].next
+		offsets[p.Topic][p.Number] = kgo.EpochOffset{Epoch: next.epoch, Offset: next.offset}
+	}
+	s.client().SetOffsets(offsets)
+}
+
+// Release implements [pipeline.Session].
+func (s *Session) Release() { s.client().AllowRebalance() }
+
+func (s *Session) client() *kgo.Client { return s.member.Load().group.Client() }
+
+// Close implements [pipeline.Session]. A member that does not leave gets its
+// partitions back when it restarts within the session timeout; one that leaves
+// gives them to the others now.
+func (s *Session) Close(ctx context.Context, leave bool) error {
+	s.lag.close()
+	defer s.admin.Close()
+	m := s.member.Load()
+	id, _ := m.group.Client().GroupMetadata()
+	m.group.CloseAllowingRebalance()
+	if !leave || id == "" {
+		return nil
+	}
+	return s.leave(ctx, id)
+}

@@ -1,0 +1,94 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// settle finds out how a commit ended that did not answer yes. An error of a
+// commit says nothing about it, and neither does kgo's plain no, which may stand
+// for an unclear answer that it turned into an abort. First what may be open is
+// closed: after that nobody can change the outcome. Then the group's own offsets
+// say what it is.
+func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cause error) (pipeline.CommitResult, error) {
+	if cause == nil {
+		cause = errors.New("the group was rebalancing")
+	}
+	if err := s.client().EndTransaction(ctx, kgo.TryAbort); err != nil {
+		return s.lostIdentity(ctx, errors.Join(cause, err))
+	}
+	s.cycle.open = false
+	// It may take as long again: the answer is worth waiting for.
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TxnTimeout)
+	defer cancel()
+	offsets, err := s.committed(asking)
+	if err != nil {
+		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
+	}
+	switch s.outcome(positions, offsets) {
+	case pipeline.Committed:
+		s.warn.warn("a commit failed by its answer and is done by the group's offsets", "error", cause)
+		s.keep(positions)
+		s.seek(s.running()...) // the client has gone back to the cycle's start
+		s.cycle, s.aborts = transaction{}, 0
+		return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
+	case pipeline.Aborted:
+		return s.rolledBack(asking, cause, nil)
+	}
+	return s.lost(asking, fmt.Errorf("the group's offsets are neither those before the transaction nor those after it: %w", cause))
+}
+
+// outcome compares what the group has with the end and the start of the cycle.
+func (s *Session) outcome(positions []pipeline.Position, offsets offsets) pipeline.Settlement {
+	ends, starts := 0, 0
+	for _, position := range positions {
+		at := offsets.of(position.Partition).next
+		t := s.parts[position.Partition]
+		if at == position.Next {
+			ends++
+		}
+		if t != nil && at == t.committed.offset {
+			starts++
+		}
+	}
+	switch len(positions) {
+	case ends:
+		return pipeline.Committed
+	case starts:
+		return pipeline.Aborted
+	}
+	return pipeline.Lost
+}
+
+// lostIdentity settles a cycle whose producer the broker no longer accepts, or
+// cannot be made to answer.
+func (s *Session) lostIdentity(ctx context.Context, cause error) (pipeline.CommitResult, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
+	defer cancel()
+	if isFenced(cause) || isForgotten(cause) {
+		rival, err := s.hasRival(ctx)
+		if err != nil {
+			return pipeline.CommitResult{}, fmt.Errorf("%w: %w", cause, err)
+		}
+		// The broker says the same to a producer whose transaction timed out.
+		timedOut := s.cycle.open && time.Since(s.cycle.since) >= s.cfg.TxnTimeout
+		if rival || isFenced(cause) && !timedOut {
+			return pipeline.CommitResult{}, s.fenced(cause)
+		}
+	}
+	return s.lost(ctx, cause)
+}
+
+// lost gives everything up: whatever the outcome was, the restore finds it.
+func (s *Session) lost(ctx context.Context, cause error) (pipeline.CommitResult, error) {
+	if err := s.replace(ctx, cause); err != nil {
+		return pipeline.CommitResult{}, err
+	}
+	return pipeline.CommitResult{Settlement: pipeline.Lost, Cause: cause}, nil
+}

@@ -1,0 +1,109 @@
+package kafkaio
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// What happens to one request on the wire.
+type fate uint8
+
+const (
+	pass fate = iota
+	loseRequest
+	loseAnswer // after the broker has done what was asked
+)
+
+// wire is a network that loses what a test wants it to. A lost message closes the
+// connection, as a real loss ends in a time-out and a new one.
+type wire struct {
+	mu   sync.Mutex
+	rule func(key int16, nth int) fate
+	seen map[int16]int
+	down atomic.Bool
+}
+
+// set sets the rule, nil for none; nth counts the requests of a key from 1.
+func (w *wire) set(rule func(key int16, nth int) fate) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rule, w.seen = rule, map[int16]int{}
+}
+
+func (w *wire) judge(key int16) fate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rule == nil {
+		return pass
+	}
+	w.seen[key]++
+	return w.rule(key, w.seen[key])
+}
+
+var errLost = errors.New("lost on the wire")
+
+func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if w.down.Load() {
+		return nil, errLost
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &wireConn{Conn: conn, wire: w, doomed: map[uint32]bool{}}, nil
+}
+
+// wireConn sees whole requests in Write, which is how kgo writes them, and cuts
+// answers out of the stream in Read.
+type wireConn struct {
+	net.Conn
+	wire   *wire
+	mu     sync.Mutex
+	doomed map[uint32]bool // correlation IDs
+	rest   []byte
+}
+
+func (c *wireConn) Write(b []byte) (int, error) {
+	if len(b) >= 12 {
+		switch c.wire.judge(int16(binary.BigEndian.Uint16(b[4:]))) {
+		case loseRequest:
+			c.Close()
+			return 0, errLost
+		case loseAnswer:
+			c.mu.Lock()
+			c.doomed[binary.BigEndian.Uint32(b[8:])] = true
+			c.mu.Unlock()
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *wireConn) Read(b []byte) (int, error) {
+	if len(c.rest) == 0 {
+		var size [4]byte
+		if _, err := io.ReadFull(c.Conn, size[:]); err != nil {
+			return 0, err
+		}
+		frame := make([]byte, 4+binary.BigEndian.Uint32(size[:]))
+		copy(frame, size[:])
+		if _, err := io.ReadFull(c.Conn, frame[4:]); err != nil {
+			return 0, err
+		}
+		c.mu.Lock()
+		doomed := c.doomed[binary.BigEndian.Uint32(frame[4:])]
+		c.mu.Unlock()
+		if doomed {
+			c.Close()
+			return 0, io.EOF
+		}
+		c.rest = frame
+	}
+	n := copy(b, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
