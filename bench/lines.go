@@ -1,0 +1,48 @@
+package bench
+
+import (
+	"time"
+	"unsafe"
+)
+
+const (
+	lineBytes = 64
+	hugePage  = 2 << 20
+	// linesFor is how long the random lines are measured each time.
+	linesFor = 400 * time.Millisecond
+	// linesStep is how many lines are touched between two looks at the clock.
+	linesStep = 1 << 16
+)
+
+// randomLines is what the machine can do at best: the time to read, change and
+// write one line of 64 bytes at a random place of as much memory. It is a plain
+// loop without prefetch; the processor overlaps as many steps as it can.
+func randomLines(bytes, seed uint64) (time.Duration, float64, error) {
+	memory, free, err := hugeMemory(int(max(bytes, hugePage)))
+	if err != nil {
+		return 0, 0, err
+	}
+	lines := unsafe.Slice((*[lineBytes / 8]uint64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/lineBytes)
+	touched := 0
+	began := time.Now()
+	for time.Since(began) < linesFor {
+		seed = touchLines(lines, seed)
+		touched += linesStep
+	}
+	took := time.Since(began)
+	return took, float64(took.Nanoseconds()) / float64(touched), free()
+}
+
+// touchLines does linesStep steps. Its places come from an xorshift generator,
+// which inlines to a handful of instructions.
+func touchLines(lines [][lineBytes / 8]uint64, x uint64) uint64 {
+	n := uint64(len(lines))
+	for range linesStep {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		l := &lines[x>>32*n>>32]
+		l[x&7] ^= x
+	}
+	return x
+}
