@@ -52,7 +52,8 @@ func (c *configurable) load(cmd *cobra.Command) error {
 	}
 	environment := layer{}
 	for _, f := range settings(cmd) {
-		if text, ok := os.LookupEnv(variable(f)); ok {
+		// An empty variable is how scripts leave one out.
+		if text := os.Getenv(variable(f)); text != "" {
 			environment[f.Name] = strings.Split(text, "\n")
 			delete(lines, f.Name)
 		}

@@ -34,7 +34,7 @@ const (
 
 // bindBrokers defines the flag that every command with a broker begins with.
 func (c *connection) bindBrokers(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&c.brokers, "brokers", nil, "`HOST:PORT` of brokers to ask first, with commas between (required)")
+	fs.StringSliceVar(&c.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT`, with commas between (required)")
 }
 
 // bindSecurity defines the flags for TLS and SASL.
@@ -45,7 +45,7 @@ func (c *connection) bindSecurity(fs *pflag.FlagSet) {
 	fs.StringVar(&c.tlsKey, "tls-key", "", "PEM `FILE` of its key")
 	choiceFlag("NAME", saslPlain, saslSHA256, saslSHA512).
 		add(fs, &c.mechanism, "sasl-mechanism", "log in with SASL: plain, scram-sha-256 or scram-sha-512")
-	fs.StringVar(&c.user, "sasl-user", "", "`NAME` to log in with")
+	fs.StringVar(&c.user, "sasl-user", "", "user `NAME` to log in with")
 	fs.StringVar(&c.password, "sasl-password", "", "`PASSWORD` to log in with; other users of the machine see flags, not the environment")
 	fs.StringVar(&c.passwordFile, "sasl-password-file", "", "`FILE` with the password")
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // usageError is a mistake in how the program was called: exit code 2.
@@ -99,6 +102,7 @@ var hints = []struct {
 	err  error
 	hint string
 }{
+	{pipeline.ErrForeignState, "go back to the settings the group had, or start anew under another --group"},
 	{context.DeadlineExceeded, "is the broker up, and can this machine reach it?"},
 	{syscall.ECONNREFUSED, "nothing listens there: is the broker up, and is --brokers right?"},
 	{syscall.EADDRINUSE, "another process has the port: choose one with --metrics-addr, or \"off\""},
@@ -133,3 +137,26 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	return withHint(wrapped, fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath()))
 }
+
+// inFlags tells the faults of a Config in the words of the command line: the
+// package that found them knows its fields, the user knows flags.
+type inFlags struct{ error }
+
+func (e inFlags) Unwrap() error { return e.error }
+
+func (e inFlags) Error() string {
+	return configField.ReplaceAllStringFunc(e.error.Error(), func(match string) string {
+		field := match[strings.LastIndexByte(match, '.')+1:]
+		if flag, ok := flagOfField[field]; ok {
+			return "--" + flag
+		}
+		return "--" + strings.ToLower(capital.ReplaceAllString(field, "$1-$2"))
+	})
+}
+
+var (
+	configField = regexp.MustCompile(`\b[a-z]+\.(?:Engine)?Config\.[A-Z]\w*`)
+	capital     = regexp.MustCompile(`([a-z])([A-Z])`)
+	// flagOfField are the fields whose flag is called otherwise.
+	flagOfField = map[string]string{"Divert": "divert-topic", "Span": "window", "Workers": "shards", "Keys": "key"}
+)

@@ -63,7 +63,7 @@ Without --time the whole input is one window and nothing is forgotten; with
 	alias(fs, "elements", "capacity")
 	choiceFlag("FORMAT", formatAuto, formatNDJSON, formatLines, "csv", "tsv").
 		add(fs, &s.format, "format", "of the input: ndjson, lines, or auto (by suffix, else by the key)")
-	s.judging.bind(fs, "pass, drop or fail")
+	s.judging.bind(fs, choices{times: "none, arrival", policies: "pass, drop or fail", seed: "0"})
 	sizeFlag.add(fs, &s.maxLine, "max-line", "longest line in bytes; a longer one is an error")
 	fs.Lookup("capacity").Usage += " (default 10,000,000)"
 	fs.Lookup("peak").Usage += " (with --time none: 1)"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -81,10 +80,14 @@ func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
 		Window: m.window, FPR: m.fpr, Peak: m.peak, Skew: m.skew,
 		Partitions: partitions, Kind: m.kind, Layout: m.layout,
 	}
+	plan, err := sizing.Solve(w)
 	if m.memory != 0 {
-		return sizing.ForMemory(w, m.memory)
+		plan, err = sizing.ForMemory(w, m.memory)
 	}
-	return sizing.Solve(w)
+	if err != nil {
+		return sizing.Plan{}, &usageError{err}
+	}
+	return plan, nil
 }
 
 // judging says how records are judged: what run and filter share.
@@ -107,20 +110,26 @@ func defaultJudging() judging {
 	return judging{memorySettings: defaultMemory(), timeFormat: "auto", summary: summaryText}
 }
 
-// bind defines the flags; the defaults are what j holds. Policies are those
-// that the command has, for its help.
-func (j *judging) bind(fs *pflag.FlagSet, policies string) {
-	fs.StringArrayVar(&j.keys, "key", j.keys, "`SPEC` of what identifies an event: key, value, header:NAME, json:a.b or json:/POINTER (repeat for a composite)")
+// choices are what a command's help says that it can do.
+type choices struct {
+	times    string // instead of a field's key spec
+	policies string
+	seed     string // where none is given
+}
+
+// bind defines the flags; the defaults are what j holds.
+func (j *judging) bind(fs *pflag.FlagSet, can choices) {
+	fs.StringArrayVar(&j.keys, "key", j.keys, "what identifies an event, a key `SPEC`: key, value, header:NAME, json:a.b or json:/POINTER (repeat for a composite)")
 	j.memorySettings.bind(fs)
-	fs.StringVar(&j.time, "time", j.time, "`SPEC` of where a record's time comes from: record, arrival, none or a key spec of a field")
+	fs.StringVar(&j.time, "time", j.time, "where a record's time comes from: "+can.times+" or the key `SPEC` of a field")
 	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
 		add(fs, &j.timeFormat, "time-format", "how a field is read as a time: unix, unix-ms, unix-us, unix-ns, rfc3339 or auto")
 	durationFlag.add(fs, &j.maxAhead, "max-ahead", "times further ahead of the wall clock are not believed (default a seventh of the window, at most 5m)")
-	policyFlag.add(fs, &j.onMissing, "on-missing", "records without an ID: "+policies)
-	policyFlag.add(fs, &j.onLate, "on-late", "records more than the window behind: "+policies)
-	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+policies)
+	policyFlag.add(fs, &j.onMissing, "on-missing", "records without an ID: "+can.policies)
+	policyFlag.add(fs, &j.onLate, "on-late", "records more than the window behind: "+can.policies)
+	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+can.policies)
 	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
-	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash; all that share state need the same")
+	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
 	choiceFlag("FORMAT", summaryText, summaryJSON, summaryNone).
 		add(fs, &j.summary, "summary", "what to print on stderr at the end: text, json or none")
@@ -141,7 +150,7 @@ func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Conf
 		NewSet:  p.NewSet,
 	}
 	if err := c.Validate(); err != nil {
-		return pipeline.Config{}, &usageError{err}
+		return pipeline.Config{}, &usageError{inFlags{err}}
 	}
 	return c, nil
 }
@@ -160,7 +169,7 @@ func (j *judging) givenSeed() (seed, error) {
 	}
 	s, err := parseSeed(text)
 	if err != nil {
-		return seed{}, errors.Join(usagef("--hash-seed-file %s: %w", j.seedFile, err))
+		return seed{}, usagef("--hash-seed-file %s: %w", j.seedFile, err)
 	}
 	return s, nil
 }

@@ -30,6 +30,7 @@ share you allow; a second copy inside the window never passes.
 Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 	}
 	group(root,
+		newRunCmd(a),
 		newFilterCmd(a),
 		newSizeCmd(a),
 		newVersionCmd(a),

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/streamdedup/streamdedup/internal/admin"
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+func newRunCmd(a *app) *cobra.Command {
+	s := defaultRun()
+	file := &configurable{
+		exclusive: [][]string{amounts, {"hash-seed", "hash-seed-file"}, {"sasl-password", "sasl-password-file"}},
+		secrets:   []string{"sasl-password"},
+	}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Deduplicate Kafka topics into another, exactly once",
+		Long: `Deduplicate Kafka topics into another, exactly once.
+
+Reads the input as a member of a consumer group, lets the first copy of each
+event through, and commits output and input positions in one transaction. Run it
+as often as there are partitions; each process needs an --instance of its own.
+
+How much is remembered must be said: with --capacity, --rate or --memory, for the
+whole input. Every flag is also a key of --config FILE and an environment
+variable, STREAMDEDUP_BROKERS for --brokers; flags win over the environment, and
+that over the file.
+
+The first SIGINT or SIGTERM finishes the open transaction and leaves the group;
+the second quits at once.`,
+		Example: `  streamdedup run --brokers localhost:9092 --in clicks --out clicks-unique --create-topics \
+    --group dedup --key json:event_id --window 24h --rate 50k`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := file.load(cmd); err != nil {
+				return err
+			}
+			if file.print {
+				return file.write(a.stdout, cmd)
+			}
+			if err := s.check(); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return a.stream(ctx, s)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	alias(fs, "elements", "capacity")
+	file.bind(fs)
+	s.bind(fs)
+	return cmd
+}
+
+// adminGrace is how long requests under way may hold up the end.
+const adminGrace = time.Second
+
+// stream runs the stream processor until ctx ends or it cannot go on.
+func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
+	start := time.Now()
+	log := s.logger(a.stderr)
+	client, err := s.options()
+	if err != nil {
+		return err
+	}
+	kafka, err := s.kafka(client, log)
+	if err != nil {
+		return err
+	}
+	metrics := admin.NewMetrics()
+	if s.metricsAddr != "" && s.metricsAddr != metricsOff {
+		// Before anything else: a port that is taken should not cost the group a
+		// rebalance.
+		server, err := admin.Serve(s.metricsAddr, s.about(), metrics, log)
+		if err != nil {
+			return err
+		}
+		log.Info("serving metrics, health and readiness", "address", server.Addr())
+		defer func() {
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminGrace)
+			defer cancel()
+			if err := server.Close(grace); err != nil {
+				log.Warn("the metrics server did not end cleanly", "error", err)
+			}
+		}()
+	}
+	session, err := kafkaio.Open(ctx, kafka)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil // told to stop before there was anything to finish
+		}
+		return err
+	}
+	engine, plan, err := s.engine(session, metrics, log)
+	if err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
+		defer cancel()
+		return errors.Join(err, session.Close(closing, true))
+	}
+	err = engine.Run(ctx)
+	return errors.Join(err, s.sumUp(engine.Snapshot(), plan, time.Since(start)).write(a.stderr, s.summary))
+}
+
+// engine makes what runs on the session, and lets metrics watch it.
+func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+	fail := func(err error) (*pipeline.Engine, sizing.Plan, error) { return nil, sizing.Plan{}, err }
+	plan, err := s.plan(int(session.Partitions()))
+	if err != nil {
+		return fail(err)
+	}
+	seed, err := s.givenSeed()
+	if err != nil {
+		return fail(err)
+	}
+	if !seed.given {
+		seed.n = derivedSeed(session.Cluster(), s.group)
+	}
+	rules, err := s.rules(plan, seed.n, s.divert != "")
+	if err != nil {
+		return fail(err)
+	}
+	logPlan(log, plan, seed.n)
+	engine, err := pipeline.NewEngine(pipeline.EngineConfig{
+		Rules:   rules,
+		Workers: int(s.shards), Pin: s.pin,
+		CommitInterval: s.commitInterval,
+		Logger:         log,
+		Events:         metrics.Events(),
+	}, session, kafkaio.NewInputRestorer(session))
+	if err != nil {
+		return fail(err)
+	}
+	metrics.Watch(admin.Source{
+		Snapshot: engine.Snapshot, Lag: session.Lag,
+		FPR: plan.FPRAt, GenerationCapacity: plan.GenerationCapacity,
+		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
+	})
+	return engine, plan, nil
+}
+
+// derivedSeed is the seed of a group that names none: all its processes find the
+// same, and other groups have others.
+func derivedSeed(cluster, group string) uint64 {
+	return xxhash.Sum64String(cluster + "\x00" + group)
+}
+
+// logPlan logs the plan in the words of size.
+func logPlan(log *slog.Logger, p sizing.Plan, seed uint64) {
+	log.Info("plan",
+		"elements", p.Elements, "window", sizing.FormatDuration(p.Workload.Window), "fpr", p.Workload.FPR,
+		"partitions", p.Workload.Partitions, "bytes_per_partition", p.BytesPerPartition, "bytes", p.Bytes,
+		"generation_capacity", p.GenerationCapacity, "seed", seed, "flags", p.RunFlags())
+}
+
+// about is one line for people: which stream this is.
+func (s *runSettings) about() string {
+	return fmt.Sprintf("group %s, instance %s: %s to %s, deduplicated by %s within %s",
+		s.group, s.instance, strings.Join(s.in, ", "), s.out, strings.Join(s.keys, " + "), sizing.FormatDuration(s.window))
+}
+
+// sumUp is the summary of a run. The rate is that of the fullest partition.
+func (s *runSettings) sumUp(snap *pipeline.Snapshot, plan sizing.Plan, took time.Duration) *summary {
+	var rate float64
+	var bytes uint64
+	for i := range snap.Partitions {
+		w := &snap.Partitions[i].Window
+		rate = max(rate, plan.FPRAt(w.Loads))
+		bytes += w.Bytes
+	}
+	sum := newSummary(&snap.Counts, rate, bytes, took)
+	return &sum
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/keys"
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+const (
+	defaultCommitInterval = 200 * time.Millisecond
+	defaultMetricsAddr    = "127.0.0.1:9464"
+	metricsOff            = "off"
+	exactlyOnce           = "exactly-once"
+)
+
+// runSettings is the configuration of run.
+type runSettings struct {
+	connection
+	judging
+	in             []string
+	out            string
+	divert         string
+	createTopics   bool
+	group          string
+	instance       string
+	start          kafkaio.Start
+	delivery       string
+	commitInterval time.Duration
+	sessionTimeout time.Duration
+	txnTimeout     time.Duration
+	compression    string
+	allowColdStart bool
+	shards         uint64
+	pin            pipeline.PinMode
+	metricsAddr    string
+	logLevel       string
+	logFormat      string
+}
+
+func defaultRun() *runSettings {
+	s := &runSettings{
+		judging:        defaultJudging(),
+		delivery:       exactlyOnce,
+		commitInterval: defaultCommitInterval,
+		sessionTimeout: kafkaio.DefaultSessionTimeout,
+		txnTimeout:     kafkaio.DefaultTxnTimeout,
+		compression:    kafkaio.DefaultCompression,
+		shards:         uint64(max(1, runtime.GOMAXPROCS(0)-1)),
+		metricsAddr:    defaultMetricsAddr,
+		logLevel:       "info",
+		logFormat:      "text",
+	}
+	s.time = "record"
+	// Without a host name the flag is required: two processes of a group with the
+	// same instance would fence each other.
+	s.instance, _ = os.Hostname()
+	return s
+}
+
+var (
+	startFlag = kindOf[kafkaio.Start]{"POINT", kafkaio.ParseStart, kafkaio.Start.String}
+	pinFlag   = kindOf[pipeline.PinMode]{"MODE", pipeline.ParsePinMode, pipeline.PinMode.String}
+)
+
+// bind defines the flags; the defaults are what s holds.
+func (s *runSettings) bind(fs *pflag.FlagSet) {
+	s.bindBrokers(fs)
+	fs.StringSliceVar(&s.in, "in", nil, "input `TOPIC` (required, repeatable; an ID belongs to its topic)")
+	fs.StringVar(&s.out, "out", "", "output `TOPIC` (required); a record keeps its partition")
+	fs.StringVar(&s.divert, "divert-topic", "", "`TOPIC` for records that a policy diverts, and for those too large for the output")
+	fs.BoolVar(&s.createTopics, "create-topics", false, "create output topics that do not exist (default false)")
+	fs.StringVar(&s.group, "group", "", "consumer `GROUP` (required)")
+	fs.StringVar(&s.instance, "instance", s.instance, "`NAME` of this process, unique in its group; a restarted process needs the same")
+	s.judging.bind(fs, choices{
+		times: "record, arrival", policies: "pass, drop, divert or fail", seed: "from cluster ID and group",
+	})
+	startFlag.add(fs, &s.start, "start", "where a new group begins: earliest, latest or a time such as 2025-06-01T00:00:00Z")
+	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
+	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once")
+	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")
+	durationFlag.add(fs, &s.sessionTimeout, "session-timeout", "how long the partitions of a silent process wait for it")
+	durationFlag.add(fs, &s.txnTimeout, "txn-timeout", "how long the transaction of a silent process holds up readers")
+	choiceFlag("CODEC", "auto", "none", "gzip", "snappy", "lz4", "zstd").
+		add(fs, &s.compression, "compression", "of the output: auto (as the input), none, gzip, snappy, lz4 or zstd")
+	countFlag.add(fs, &s.shards, "shards", "how many workers judge; they share out the partitions")
+	pinFlag.add(fs, &s.pin, "pin", "keep workers on processors of their own: auto, on or off")
+	fs.StringVar(&s.metricsAddr, "metrics-addr", s.metricsAddr, "`HOST:PORT` that serves /metrics, /healthz and /readyz, or off")
+	s.bindSecurity(fs)
+	choiceFlag("LEVEL", "debug", "info", "warn", "error").add(fs, &s.logLevel, "log-level", "what is logged: debug, info, warn or error")
+	choiceFlag("FORMAT", "text", "json").add(fs, &s.logFormat, "log-format", "of the log on stderr: text or json")
+}
+
+// deliveryFlag knows the guarantee that is not built yet by name.
+var deliveryFlag = kindOf[string]{"GUARANTEE", func(s string) (string, error) {
+	switch s {
+	case exactlyOnce:
+		return s, nil
+	case "at-least-once":
+		return "", fmt.Errorf("%s is not built yet: want %s", s, exactlyOnce)
+	}
+	return "", fmt.Errorf("unknown value %q: want %s", s, exactlyOnce)
+}, func(s string) string { return s }}
+
+// check refuses what can be known to be wrong without a broker.
+func (s *runSettings) check() error {
+	for _, required := range []struct {
+		flag  string
+		given bool
+	}{
+		{"brokers", len(s.brokers) > 0}, {"in", len(s.in) > 0}, {"out", s.out != ""},
+		{"group", s.group != ""}, {"instance", s.instance != ""}, {"key", len(s.keys) > 0},
+	} {
+		if !required.given {
+			return withHint(usagef("--%s is required", required.flag),
+				"give it as a flag, as a key of --config FILE, or in the environment; `streamdedup run --help` explains it")
+		}
+	}
+	if s.time == pipeline.TimeNone {
+		return usagef("--time none is for files: a topic has no end, its window needs a time")
+	}
+	if s.shards > 1<<10 {
+		return usagef("--shards %d: more workers than any machine has processors", s.shards)
+	}
+	for _, p := range []struct {
+		flag   string
+		policy pipeline.Policy
+	}{{"missing", s.onMissing}, {"late", s.onLate}, {"invalid", s.onInvalid}} {
+		if p.policy == pipeline.Divert && s.divert == "" {
+			return withHint(usagef("--on-%s divert needs a topic to divert to", p.flag), "add --divert-topic TOPIC")
+		}
+	}
+	if err := s.judging.check(); err != nil {
+		return err
+	}
+	// Whether a plan can be made at all shows without the number of partitions.
+	_, err := s.plan(1)
+	return err
+}
+
+// kafka is where and as whom to read and write. The client's options connect it.
+func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config, error) {
+	extractor, err := keys.Parse(s.keys, 0)
+	if err != nil {
+		return kafkaio.Config{}, usagef("--key: %w", err)
+	}
+	c := kafkaio.Config{
+		Brokers: s.brokers, Client: client,
+		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
+		Group: s.group, Instance: s.instance,
+		Start: s.start, AllowColdStart: s.allowColdStart,
+		CommitInterval: s.commitInterval, SessionTimeout: s.sessionTimeout, TxnTimeout: s.txnTimeout,
+		Compression: s.compression,
+		Headers:     extractor.NeedsHeaders(),
+		Logger:      log,
+	}
+	if err := c.Validate(); err != nil {
+		return kafkaio.Config{}, &usageError{inFlags{err}}
+	}
+	return c, nil
+}
+
+// logger is the log as configured.
+func (s *runSettings) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		panic("BUG: a log level that the flag let through: " + err.Error())
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if s.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
