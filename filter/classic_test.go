@@ -29,7 +29,7 @@ func TestClassicIsTheLibrarysFilter(t *testing.T) {
 }
 
 func TestNewClassicRefusesBadParams(t *testing.T) {
-	for _, p := range []ClassicParams{{}, {Bits: 1 << 62, Hashes: 3}, {Bits: 1 << 20}, {Bits: 1 << 20, Hashes: 1 << 40}} {
+	for _, p := range []ClassicParams{{}, {Bits: 1 << 62, Hashes: 3}, {Bits: 1 << 20}, {Bits: 1 << 20, Hashes: 1 << 30}} {
 		if c, err := NewClassic(p); err == nil || c != nil {
 			t.Errorf("NewClassic(%+v) = %v, %v, want an error", p, c, err)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // geometries are pairs of lines a key and cells a line.
-var geometries = []geometry{{2, 4}, {2, 5}, {2, 6}, {2, 8}, {3, 3}, {3, 4}, {4, 4}, {4, 5}}
+var geometries = []geometry{{2, 4}, {2, 5}, {2, 6}, {2, 7}, {2, 8}, {3, 3}, {3, 4}, {4, 4}, {4, 5}}
 
 type geometry struct{ D, K int }
 
@@ -34,6 +34,9 @@ func (g geometry) Cells() []int { return upTo(g.K) }
 
 // Bit is the place of cell c of line j in the set of newly set cells.
 func (g geometry) Bit(j, c int) int { return j*g.K + c }
+
+// All is the set of all cells.
+func (g geometry) All() string { return fmt.Sprintf("%#x", uint64(1)<<(g.D*g.K)-1) }
 
 // More says whether a line's cells take a second pick.
 func (g geometry) More() bool { return g.K > 4 }
@@ -106,12 +109,12 @@ func {{.Name}}(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8
 			log = s.clean(n{{.}}, log)
 		}
 	{{- end}}
-		var set uint64
+		var had uint64
 	{{- range $j := .Lines}}{{range $c := $g.Cells}}
-		set |= uint64(^*c{{$j}}{{$c}}>>filler&1) << {{$g.Bit $j $c}}
+		had |= uint64(*c{{$j}}{{$c}}&filling) << {{$g.Bit $j $c}}
 		*c{{$j}}{{$c}} |= filling
 	{{- end}}{{end}}
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&{{.All}})
 	}
 	s.journal.keep(log)
 	return added

@@ -7,6 +7,7 @@ var kernels = map[[2]int]kernel{
 	{2, 4}: testAndAdd2x4,
 	{2, 5}: testAndAdd2x5,
 	{2, 6}: testAndAdd2x6,
+	{2, 7}: testAndAdd2x7,
 	{2, 8}: testAndAdd2x8,
 	{3, 3}: testAndAdd3x3,
 	{3, 4}: testAndAdd3x4,
@@ -59,24 +60,24 @@ func testAndAdd2x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l1[stampCell] != s.stamp {
 			log = s.clean(n1, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c10>>filler&1) << 4
+		had |= uint64(*c10&filling) << 4
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 5
+		had |= uint64(*c11&filling) << 5
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 6
+		had |= uint64(*c12&filling) << 6
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 7
+		had |= uint64(*c13&filling) << 7
 		*c13 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xff)
 	}
 	s.journal.keep(log)
 	return added
@@ -131,28 +132,28 @@ func testAndAdd2x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l1[stampCell] != s.stamp {
 			log = s.clean(n1, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c04>>filler&1) << 4
+		had |= uint64(*c04&filling) << 4
 		*c04 |= filling
-		set |= uint64(^*c10>>filler&1) << 5
+		had |= uint64(*c10&filling) << 5
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 6
+		had |= uint64(*c11&filling) << 6
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 7
+		had |= uint64(*c12&filling) << 7
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 8
+		had |= uint64(*c13&filling) << 8
 		*c13 |= filling
-		set |= uint64(^*c14>>filler&1) << 9
+		had |= uint64(*c14&filling) << 9
 		*c14 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x3ff)
 	}
 	s.journal.keep(log)
 	return added
@@ -209,32 +210,120 @@ func testAndAdd2x6(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l1[stampCell] != s.stamp {
 			log = s.clean(n1, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c04>>filler&1) << 4
+		had |= uint64(*c04&filling) << 4
 		*c04 |= filling
-		set |= uint64(^*c05>>filler&1) << 5
+		had |= uint64(*c05&filling) << 5
 		*c05 |= filling
-		set |= uint64(^*c10>>filler&1) << 6
+		had |= uint64(*c10&filling) << 6
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 7
+		had |= uint64(*c11&filling) << 7
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 8
+		had |= uint64(*c12&filling) << 8
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 9
+		had |= uint64(*c13&filling) << 9
 		*c13 |= filling
-		set |= uint64(^*c14>>filler&1) << 10
+		had |= uint64(*c14&filling) << 10
 		*c14 |= filling
-		set |= uint64(^*c15>>filler&1) << 11
+		had |= uint64(*c15&filling) << 11
 		*c15 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func testAndAdd2x7(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	if len(hashes) > batch {
+		panic("BUG: a kernel got more than a batch")
+	}
+	lines := s.lines
+	at := (*[batch * 2]uint64)(s.spots.lines[:])
+	picks := (*[batch * 2]uint64)(s.spots.cells[:])
+	for i, h := range hashes {
+		x0 := linePick(h, 0)
+		at[i*2+0] = lineOf(x0, uint64(len(lines)))
+		picks[i*2+0] = cellPick(x0)
+		x1 := linePick(h, 1)
+		at[i*2+1] = lineOf(x1, uint64(len(lines)))
+		picks[i*2+1] = cellPick(x1)
+	}
+	prefetch(lines, at[:len(hashes)*2])
+
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	filling, filler := s.filling, s.clock.rotation%Generations
+	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
+	for i, h := range hashes {
+		n0, p0 := at[i*2+0], picks[i*2+0]
+		q0 := cellPickMore(p0)
+		l0 := &lines[n0]
+		c00 := &l0[cellOf(p0, 0)]
+		c01 := &l0[cellOf(p0, 1)]
+		c02 := &l0[cellOf(p0, 2)]
+		c03 := &l0[cellOf(p0, 3)]
+		c04 := &l0[cellOf(q0, 4)]
+		c05 := &l0[cellOf(q0, 5)]
+		c06 := &l0[cellOf(q0, 6)]
+		n1, p1 := at[i*2+1], picks[i*2+1]
+		q1 := cellPickMore(p1)
+		l1 := &lines[n1]
+		c10 := &l1[cellOf(p1, 0)]
+		c11 := &l1[cellOf(p1, 1)]
+		c12 := &l1[cellOf(p1, 2)]
+		c13 := &l1[cellOf(p1, 3)]
+		c14 := &l1[cellOf(q1, 4)]
+		c15 := &l1[cellOf(q1, 5)]
+		c16 := &l1[cellOf(q1, 6)]
+		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & *c05 & *c06 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14 & *c15 & *c16
+		ages[i] = s.ages(held)
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		if l0[stampCell] != s.stamp {
+			log = s.clean(n0, log)
+		}
+		if l1[stampCell] != s.stamp {
+			log = s.clean(n1, log)
+		}
+		var had uint64
+		had |= uint64(*c00&filling) << 0
+		*c00 |= filling
+		had |= uint64(*c01&filling) << 1
+		*c01 |= filling
+		had |= uint64(*c02&filling) << 2
+		*c02 |= filling
+		had |= uint64(*c03&filling) << 3
+		*c03 |= filling
+		had |= uint64(*c04&filling) << 4
+		*c04 |= filling
+		had |= uint64(*c05&filling) << 5
+		*c05 |= filling
+		had |= uint64(*c06&filling) << 6
+		*c06 |= filling
+		had |= uint64(*c10&filling) << 7
+		*c10 |= filling
+		had |= uint64(*c11&filling) << 8
+		*c11 |= filling
+		had |= uint64(*c12&filling) << 9
+		*c12 |= filling
+		had |= uint64(*c13&filling) << 10
+		*c13 |= filling
+		had |= uint64(*c14&filling) << 11
+		*c14 |= filling
+		had |= uint64(*c15&filling) << 12
+		*c15 |= filling
+		had |= uint64(*c16&filling) << 13
+		*c16 |= filling
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x3fff)
 	}
 	s.journal.keep(log)
 	return added
@@ -295,40 +384,40 @@ func testAndAdd2x8(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l1[stampCell] != s.stamp {
 			log = s.clean(n1, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c04>>filler&1) << 4
+		had |= uint64(*c04&filling) << 4
 		*c04 |= filling
-		set |= uint64(^*c05>>filler&1) << 5
+		had |= uint64(*c05&filling) << 5
 		*c05 |= filling
-		set |= uint64(^*c06>>filler&1) << 6
+		had |= uint64(*c06&filling) << 6
 		*c06 |= filling
-		set |= uint64(^*c07>>filler&1) << 7
+		had |= uint64(*c07&filling) << 7
 		*c07 |= filling
-		set |= uint64(^*c10>>filler&1) << 8
+		had |= uint64(*c10&filling) << 8
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 9
+		had |= uint64(*c11&filling) << 9
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 10
+		had |= uint64(*c12&filling) << 10
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 11
+		had |= uint64(*c13&filling) << 11
 		*c13 |= filling
-		set |= uint64(^*c14>>filler&1) << 12
+		had |= uint64(*c14&filling) << 12
 		*c14 |= filling
-		set |= uint64(^*c15>>filler&1) << 13
+		had |= uint64(*c15&filling) << 13
 		*c15 |= filling
-		set |= uint64(^*c16>>filler&1) << 14
+		had |= uint64(*c16&filling) << 14
 		*c16 |= filling
-		set |= uint64(^*c17>>filler&1) << 15
+		had |= uint64(*c17&filling) << 15
 		*c17 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xffff)
 	}
 	s.journal.keep(log)
 	return added
@@ -388,26 +477,26 @@ func testAndAdd3x3(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l2[stampCell] != s.stamp {
 			log = s.clean(n2, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c10>>filler&1) << 3
+		had |= uint64(*c10&filling) << 3
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 4
+		had |= uint64(*c11&filling) << 4
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 5
+		had |= uint64(*c12&filling) << 5
 		*c12 |= filling
-		set |= uint64(^*c20>>filler&1) << 6
+		had |= uint64(*c20&filling) << 6
 		*c20 |= filling
-		set |= uint64(^*c21>>filler&1) << 7
+		had |= uint64(*c21&filling) << 7
 		*c21 |= filling
-		set |= uint64(^*c22>>filler&1) << 8
+		had |= uint64(*c22&filling) << 8
 		*c22 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x1ff)
 	}
 	s.journal.keep(log)
 	return added
@@ -470,32 +559,32 @@ func testAndAdd3x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l2[stampCell] != s.stamp {
 			log = s.clean(n2, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c10>>filler&1) << 4
+		had |= uint64(*c10&filling) << 4
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 5
+		had |= uint64(*c11&filling) << 5
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 6
+		had |= uint64(*c12&filling) << 6
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 7
+		had |= uint64(*c13&filling) << 7
 		*c13 |= filling
-		set |= uint64(^*c20>>filler&1) << 8
+		had |= uint64(*c20&filling) << 8
 		*c20 |= filling
-		set |= uint64(^*c21>>filler&1) << 9
+		had |= uint64(*c21&filling) << 9
 		*c21 |= filling
-		set |= uint64(^*c22>>filler&1) << 10
+		had |= uint64(*c22&filling) << 10
 		*c22 |= filling
-		set |= uint64(^*c23>>filler&1) << 11
+		had |= uint64(*c23&filling) << 11
 		*c23 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfff)
 	}
 	s.journal.keep(log)
 	return added
@@ -570,40 +659,40 @@ func testAndAdd4x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l3[stampCell] != s.stamp {
 			log = s.clean(n3, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c10>>filler&1) << 4
+		had |= uint64(*c10&filling) << 4
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 5
+		had |= uint64(*c11&filling) << 5
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 6
+		had |= uint64(*c12&filling) << 6
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 7
+		had |= uint64(*c13&filling) << 7
 		*c13 |= filling
-		set |= uint64(^*c20>>filler&1) << 8
+		had |= uint64(*c20&filling) << 8
 		*c20 |= filling
-		set |= uint64(^*c21>>filler&1) << 9
+		had |= uint64(*c21&filling) << 9
 		*c21 |= filling
-		set |= uint64(^*c22>>filler&1) << 10
+		had |= uint64(*c22&filling) << 10
 		*c22 |= filling
-		set |= uint64(^*c23>>filler&1) << 11
+		had |= uint64(*c23&filling) << 11
 		*c23 |= filling
-		set |= uint64(^*c30>>filler&1) << 12
+		had |= uint64(*c30&filling) << 12
 		*c30 |= filling
-		set |= uint64(^*c31>>filler&1) << 13
+		had |= uint64(*c31&filling) << 13
 		*c31 |= filling
-		set |= uint64(^*c32>>filler&1) << 14
+		had |= uint64(*c32&filling) << 14
 		*c32 |= filling
-		set |= uint64(^*c33>>filler&1) << 15
+		had |= uint64(*c33&filling) << 15
 		*c33 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xffff)
 	}
 	s.journal.keep(log)
 	return added
@@ -686,48 +775,48 @@ func testAndAdd4x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		if l3[stampCell] != s.stamp {
 			log = s.clean(n3, log)
 		}
-		var set uint64
-		set |= uint64(^*c00>>filler&1) << 0
+		var had uint64
+		had |= uint64(*c00&filling) << 0
 		*c00 |= filling
-		set |= uint64(^*c01>>filler&1) << 1
+		had |= uint64(*c01&filling) << 1
 		*c01 |= filling
-		set |= uint64(^*c02>>filler&1) << 2
+		had |= uint64(*c02&filling) << 2
 		*c02 |= filling
-		set |= uint64(^*c03>>filler&1) << 3
+		had |= uint64(*c03&filling) << 3
 		*c03 |= filling
-		set |= uint64(^*c04>>filler&1) << 4
+		had |= uint64(*c04&filling) << 4
 		*c04 |= filling
-		set |= uint64(^*c10>>filler&1) << 5
+		had |= uint64(*c10&filling) << 5
 		*c10 |= filling
-		set |= uint64(^*c11>>filler&1) << 6
+		had |= uint64(*c11&filling) << 6
 		*c11 |= filling
-		set |= uint64(^*c12>>filler&1) << 7
+		had |= uint64(*c12&filling) << 7
 		*c12 |= filling
-		set |= uint64(^*c13>>filler&1) << 8
+		had |= uint64(*c13&filling) << 8
 		*c13 |= filling
-		set |= uint64(^*c14>>filler&1) << 9
+		had |= uint64(*c14&filling) << 9
 		*c14 |= filling
-		set |= uint64(^*c20>>filler&1) << 10
+		had |= uint64(*c20&filling) << 10
 		*c20 |= filling
-		set |= uint64(^*c21>>filler&1) << 11
+		had |= uint64(*c21&filling) << 11
 		*c21 |= filling
-		set |= uint64(^*c22>>filler&1) << 12
+		had |= uint64(*c22&filling) << 12
 		*c22 |= filling
-		set |= uint64(^*c23>>filler&1) << 13
+		had |= uint64(*c23&filling) << 13
 		*c23 |= filling
-		set |= uint64(^*c24>>filler&1) << 14
+		had |= uint64(*c24&filling) << 14
 		*c24 |= filling
-		set |= uint64(^*c30>>filler&1) << 15
+		had |= uint64(*c30&filling) << 15
 		*c30 |= filling
-		set |= uint64(^*c31>>filler&1) << 16
+		had |= uint64(*c31&filling) << 16
 		*c31 |= filling
-		set |= uint64(^*c32>>filler&1) << 17
+		had |= uint64(*c32&filling) << 17
 		*c32 |= filling
-		set |= uint64(^*c33>>filler&1) << 18
+		had |= uint64(*c33&filling) << 18
 		*c33 |= filling
-		set |= uint64(^*c34>>filler&1) << 19
+		had |= uint64(*c34&filling) << 19
 		*c34 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|set)
+		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfffff)
 	}
 	s.journal.keep(log)
 	return added

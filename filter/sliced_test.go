@@ -206,3 +206,21 @@ func TestNewSlicedRefusesBadParams(t *testing.T) {
 		}
 	}
 }
+
+// TestSizesHaveKernels sizes filters for the rates that people ask for: none may
+// fall back to the plain loop, which takes twice the time.
+func TestSizesHaveKernels(t *testing.T) {
+	for _, layout := range []Layout{Compact, Fast} {
+		for _, fpr := range []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
+			for _, elements := range []uint64{100_000, 10_000_000, 1_000_000_000} {
+				p, err := Size(elements, fpr, layout)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if kernels[[2]int{p.LinesPerKey, p.CellsPerLine}] == nil {
+					t.Errorf("%v, %g, %d elements: no kernel for %+v", layout, fpr, elements, p)
+				}
+			}
+		}
+	}
+}
