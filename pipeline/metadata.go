@@ -18,7 +18,8 @@ import (
 // The slice and the times are in milliseconds. "record" says that the stream
 // time comes from a record, "arrival" that it comes from the wall clock. A
 // number and an offset stand for each live generation that has begun, oldest
-// first: its number and the offset of the record that began it. Since stream
+// first: its number, the offset of the record that began it, and "-late" when a
+// policy may have kept late records from the output while it was filling. Since stream
 // time never falls, a generation is a range of offsets, and that is all it takes
 // to put every record of the input back into its generation. With 8 generations
 // the text stays below 400 bytes of the 4,096 that Kafka allows.
@@ -29,6 +30,7 @@ const metadataName = "streamdedup/"
 const (
 	clockRecord  = "record"
 	clockArrival = "arrival"
+	lateKept     = "-late"
 )
 
 func (s *Shard) metadata() string {
@@ -55,6 +57,9 @@ func (s *Shard) metadata() string {
 		b = strconv.AppendInt(b, g.Number, 10)
 		b = append(b, '@')
 		b = strconv.AppendInt(b, g.FirstOffset, 10)
+		if g.LateKept {
+			b = append(b, lateKept...)
+		}
 	}
 	return string(b)
 }
@@ -99,8 +104,9 @@ func parseMetadata(text, print string) (window.State, error) {
 		return st, bad("time known from", words[5])
 	}
 	for _, word := range words[6:] {
-		number, offset, _ := strings.Cut(word, "@")
 		var g window.Generation
+		word, g.LateKept = strings.CutSuffix(word, lateKept)
+		number, offset, _ := strings.Cut(word, "@")
 		if g.Number, err = strconv.ParseInt(number, 10, 64); err != nil {
 			return st, bad("generation", word)
 		}

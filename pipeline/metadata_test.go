@@ -111,3 +111,28 @@ func TestRebuildRefusesAnotherWindow(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A late record that the policy dropped never came out. A restart under another
+// policy must not learn it: its next copy is the first.
+func TestRebuildKeepsToThePolicyOfItsTime(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.OnLate = Drop })
+	b := batchOf(0, `{"id":"now"}`, `{"id":"x"}`)
+	b.Records[1].Time -= (2 * time.Hour).Milliseconds()
+	s.Process(b)
+	cfg := s.rules
+	cfg.OnLate = Pass
+	for range 2 { // the second restart knows of the first one's time only from the metadata
+		r, err := NewRebuild(cfg, p0, s.metadata())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Learn(b)
+		s = r.Done(0, b.Next)
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	again := batchOf(2, `{"id":"x"}`, `{"id":"now"}`)
+	s.Process(again)
+	if got := outcomes(again); got != "unique:out duplicate:dropped:duplicate" {
+		t.Errorf("got %s", got)
+	}
+}

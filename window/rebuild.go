@@ -26,8 +26,8 @@ const learnAtOnce = 256
 //     held from the repeat, not from the copy that was learned anew, so up to
 //     seven slices shorter. Only an ID that comes back at least twice, once within
 //     the span and once after it, can be affected, once per restart.
-//   - Without LearnLate, a record that may have been late is left out, since a
-//     policy may have kept it from the output.
+//   - In a generation in which a policy may have kept late records from the
+//     output, a record that may have been late is left out.
 //   - The hashes of the first kind take room. A generation that was nearly full
 //     may therefore not take all that it took before; Unlearned counts these.
 type Rebuilder struct {
@@ -59,7 +59,7 @@ func Rebuild(cfg Config, set filter.Set, s State) (*Rebuilder, error) {
 		first := s.Generations[0]
 		c.m, c.believed = s.StreamTime, s.Believed
 		c.number, c.begun = first.Number, 1
-		c.gens[0].firstOffset = first.FirstOffset
+		c.gens[0] = generation{firstOffset: first.FirstOffset, lateKept: first.LateKept}
 	}
 	return &Rebuilder{w: newWindow(cfg, set, c), gens: s.Generations}, nil
 }
@@ -145,6 +145,7 @@ func (r *Rebuilder) next() {
 	r.current++
 	r.w.number++
 	r.w.rotate(1, r.gens[r.current].FirstOffset)
+	r.w.gens[0].lateKept = r.gens[r.current].LateKept
 }
 
 // add learns at most learnAtOnce records of the current generation.
@@ -170,7 +171,7 @@ func (r *Rebuilder) add(times []int64, hashes []filter.Hash, learn []bool) {
 // been late. How far the stream was within the generation is not known, so it is
 // taken to be at its end. By the wall clock nothing is late.
 func (r *Rebuilder) earliest() int64 {
-	if r.w.cfg.LearnLate || !r.w.believed {
+	if !r.w.gens[0].lateKept || !r.w.believed {
 		return NoTime
 	}
 	return r.w.upperEnd() - r.w.span
@@ -195,6 +196,7 @@ func (r *Rebuilder) Done(firstKnown int64) *Window {
 			w.knownFrom = from
 		}
 	}
+	w.gens[0].lateKept = w.gens[0].lateKept || !w.cfg.LearnLate // from now on
 	w.set.Seal()
 	w.set.Commit()
 	w.base = w.core

@@ -94,22 +94,24 @@ func idsOf(records []record) ids {
 // TestRebuildPassesInDoubt leaves out what may have been late, to the millisecond.
 func TestRebuildPassesInDoubt(t *testing.T) {
 	cfg := config(70 * time.Millisecond)
-	state := State{StreamTime: 1009, Believed: true, Slice: 10, Generations: []Generation{{100, 5}}}
+	state := State{StreamTime: 1009, Believed: true, Slice: 10, Generations: []Generation{{Number: 100, FirstOffset: 5}}}
 	for _, c := range []struct {
-		learnLate, believed bool
-		time                int64
-		learned             bool
+		lateKept, believed bool
+		time               int64
+		learned            bool
 	}{
-		{false, true, 940, true}, // 1010-70: not late at any time of the generation
-		{false, true, 939, false},
-		{false, true, 1, false},
-		{false, true, 0, true}, // no time is never late
-		{false, true, NoTime, true},
-		{false, true, 1<<63 - 1, true},
-		{false, false, 1, true}, // nor is anything by the clock
-		{true, true, 1, true},
+		{true, true, 940, true}, // 1010-70: not late at any time of the generation
+		{true, true, 939, false},
+		{true, true, 1, false},
+		{true, true, 0, true}, // no time is never late
+		{true, true, NoTime, true},
+		{true, true, 1<<63 - 1, true},
+		{true, false, 1, true}, // nor is anything by the clock
+		{false, true, 1, true},
 	} {
-		cfg.LearnLate = c.learnLate
+		// What the policy is by now does not matter.
+		cfg.LearnLate = !cfg.LearnLate
+		state.Generations[0].LateKept = c.lateKept
 		state.Believed = c.believed
 		set := newExactSet()
 		r, err := Rebuild(cfg, set, state)
@@ -117,8 +119,11 @@ func TestRebuildPassesInDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Learn([]int64{5}, []int64{c.time}, []filter.Hash{1}, []bool{true})
+		if kept := r.Done(5).State().Generations[0].LateKept; kept != (c.lateKept || !cfg.LearnLate) {
+			t.Errorf("late kept %v, learn late %v: the window goes on with %v", c.lateKept, cfg.LearnLate, kept)
+		}
 		if learned := set.Test(1) != 0; learned != c.learned {
-			t.Errorf("time %d, learn late %v, believed %v: learned %v", c.time, c.learnLate, c.believed, learned)
+			t.Errorf("time %d, late kept %v, believed %v: learned %v", c.time, c.lateKept, c.believed, learned)
 		}
 	}
 }
@@ -128,7 +133,7 @@ func TestRebuildKeepsCapacity(t *testing.T) {
 	cfg := config(70 * time.Millisecond)
 	cfg.GenerationCapacity = 2
 	set := newExactSet()
-	r, err := Rebuild(cfg, set, State{StreamTime: 1010, Believed: true, Slice: 10, Generations: []Generation{{100, 0}, {101, 5}}})
+	r, err := Rebuild(cfg, set, State{StreamTime: 1010, Believed: true, Slice: 10, Generations: []Generation{{Number: 100, FirstOffset: 0}, {Number: 101, FirstOffset: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +201,7 @@ func TestRebuildCoverage(t *testing.T) {
 
 // TestRebuildRefuses states that no window of this configuration has made.
 func TestRebuildRefuses(t *testing.T) {
-	good := State{StreamTime: 1015, Slice: 10, Generations: []Generation{{100, 5}, {101, 7}}}
+	good := State{StreamTime: 1015, Slice: 10, Generations: []Generation{{Number: 100, FirstOffset: 5}, {Number: 101, FirstOffset: 7}}}
 	for _, c := range []struct {
 		want  string
 		spoil func(*State)

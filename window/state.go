@@ -7,7 +7,7 @@ import (
 )
 
 // coreBytes is the size of core in AppendState, near enough to that in memory.
-const coreBytes = 8*5 + 16*filter.Generations
+const coreBytes = 8*5 + 24*filter.Generations
 
 // Seal ends the current section of the journal.
 func (w *Window) Seal() {
@@ -46,6 +46,9 @@ type Generation struct {
 	// FirstOffset is the offset of the record whose time began it. A generation
 	// that was skipped begins, and ends, where the one after it begins.
 	FirstOffset int64
+	// LateKept: late records may have been kept from the output while it was
+	// filling, so a rebuild must not learn them, whatever the policy is by then.
+	LateKept bool
 }
 
 // State is what makes a window again from the input: see [Rebuild]. It is small
@@ -80,7 +83,9 @@ func (w *Window) State() State {
 	}
 	for i := range s.Generations {
 		age := w.begun - 1 - i
-		s.Generations[i] = Generation{Number: w.number - int64(age), FirstOffset: w.gens[age].firstOffset}
+		s.Generations[i] = Generation{
+			Number: w.number - int64(age), FirstOffset: w.gens[age].firstOffset, LateKept: w.gens[age].lateKept,
+		}
 	}
 	return s
 }
@@ -155,16 +160,20 @@ func (w *Window) AppendState(b []byte) []byte {
 }
 
 func (c *core) appendTo(b []byte) []byte {
-	believed := uint64(0)
-	if c.believed {
-		believed = 1
-	}
-	for _, v := range [...]uint64{uint64(c.m), believed, uint64(c.knownFrom), uint64(c.number), uint64(c.begun)} {
+	for _, v := range [...]uint64{uint64(c.m), flag(c.believed), uint64(c.knownFrom), uint64(c.number), uint64(c.begun)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	for _, g := range c.gens {
 		b = binary.LittleEndian.AppendUint64(b, uint64(g.firstOffset))
 		b = binary.LittleEndian.AppendUint64(b, g.added)
+		b = binary.LittleEndian.AppendUint64(b, flag(g.lateKept))
 	}
 	return b
+}
+
+func flag(set bool) uint64 {
+	if set {
+		return 1
+	}
+	return 0
 }

@@ -39,6 +39,7 @@ type core struct {
 type generation struct {
 	firstOffset int64  // of the record whose time began it
 	added       uint64 // hashes learned in it
+	lateKept    bool   // late records may have been kept from the output in it
 }
 
 // New makes a window that knows of everything before it that there was nothing:
@@ -187,7 +188,7 @@ func (w *Window) enter(b *Batch, i int) Marks {
 	w.number = number
 	if w.begun == 0 {
 		w.begun = 1
-		w.gens[0] = generation{firstOffset: b.Offsets[i]}
+		w.gens[0] = w.generation(b.Offsets[i])
 		if w.knownFrom == NoTime {
 			w.knownFrom = known(m)
 		}
@@ -200,12 +201,17 @@ func (w *Window) enter(b *Batch, i int) Marks {
 	return 0
 }
 
+// generation is a new one that begins at offset.
+func (w *Window) generation(offset int64) generation {
+	return generation{firstOffset: offset, lateKept: !w.cfg.LearnLate}
+}
+
 // rotate makes n new generations that begin at the record at offset.
 func (w *Window) rotate(n int, offset int64) {
 	w.set.Rotate(n)
 	copy(w.gens[n:], w.gens[:])
 	for age := range n {
-		w.gens[age] = generation{firstOffset: offset}
+		w.gens[age] = w.generation(offset)
 	}
 	w.begun = min(w.begun+n, filter.Generations)
 }
