@@ -199,6 +199,16 @@ func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
 		// an error with a name, never a jump.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		// An output that does not answer ends in an abort while the transaction is
+		// still ours.
+		kgo.RecordDeliveryTimeout(c.TxnTimeout/2),
+	)
+	return append(opts, moving(out, codec)...)
+}
+
+// moving are the settings that decide what it costs to move a record.
+func moving(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
+	return []kgo.Opt{
 		// A resumed partition waits for the fetch that is in flight to end.
 		kgo.FetchMaxWait(fetchWait),
 
@@ -207,14 +217,21 @@ func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
 		kgo.ProducerBatchCompression(codec, kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytesFn(out.batchLimit),
 		kgo.BrokerMaxWriteBytes(out.requestLimit()),
-		// An output that does not answer ends in an abort while the transaction is
-		// still ours.
-		kgo.RecordDeliveryTimeout(c.TxnTimeout/2),
 		// kgo's 10,000 records are a fiftieth of a second of a fast stream.
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 		kgo.MaxBufferedBytes(maxBufferedBytes),
-	)
-	return opts
+	}
+}
+
+// Moving are the settings of our client that decide what it costs to move a
+// record, for a plain copy that is to be compared with it. Topics have Kafka's
+// own limits; the codec is by name, as in [Config.Compression], and not auto.
+func Moving(codec string) ([]kgo.Opt, error) {
+	c, ok := codecs[codec]
+	if !ok {
+		return nil, fmt.Errorf("unknown compression %q: want none, lz4, zstd, snappy or gzip", codec)
+	}
+	return moving(outputs{out: &output{maxBytes: defaultMaxBytes}}, c), nil
 }
 
 const (
