@@ -55,6 +55,9 @@ type Config struct {
 	// copies among them; the stream has Events + Copies records.
 	Events, Copies int
 	Partitions     int32
+	// ValueBytes is the least length of a value; zero is what it has by itself,
+	// about 230 bytes for clicks.
+	ValueBytes int
 	// KeyByID makes the ID the record's key. Else the key is who sent it, a user
 	// or a device, as in most topics.
 	KeyByID bool
@@ -70,6 +73,9 @@ type Config struct {
 	// the latter (message.timestamp.after.max.ms).
 	Skew bool
 }
+
+// maxValueBytes fits a record with its key into Kafka's default limit of a batch.
+const maxValueBytes = 1_000_000
 
 // Records is the length of the stream.
 func (c Config) Records() int { return c.Events + c.Copies }
@@ -89,6 +95,9 @@ func (c Config) Validate() error {
 	}
 	if c.Partitions < 1 {
 		bad("Partitions is %d, want at least 1", c.Partitions)
+	}
+	if c.ValueBytes < 0 || c.ValueBytes > maxValueBytes {
+		bad("ValueBytes is %d, want 0 to %d", c.ValueBytes, maxValueBytes)
 	}
 	if c.Start.UnixMilli() < 1 {
 		bad("Start is %s, want a time after 1970", c.Start)

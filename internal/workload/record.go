@@ -22,18 +22,18 @@ const (
 // record makes a record of an event whose first one is at place first of the
 // stream, stamped with the time of place shown. All else follows from the event.
 func (g *Generator) record(event uint64, first, shown int, repeat bool) Record {
-	if cap(g.arena)-len(g.arena) < recordBytes {
-		g.arena = make([]byte, 0, arenaBytes)
+	if need := recordBytes + g.cfg.ValueBytes; cap(g.arena)-len(g.arena) < need {
+		g.arena = make([]byte, 0, max(arenaBytes, need))
 	}
 	r := mix(g.cfg.Seed ^ mix(event))
 	rec := Record{Event: event, Copy: repeat}
 	var sender uint64
 	if g.cfg.Kind == Telemetry {
 		sender = event % devices
-		rec.Value = g.append(func(b []byte) []byte { return appendReading(b, event, g.clock(first), r) })
+		rec.Value = g.append(func(b []byte) []byte { return g.pad(appendReading(b, event, g.clock(first), r), b) })
 	} else {
 		sender = r % users
-		rec.Value = g.append(func(b []byte) []byte { return appendClick(b, g.clock(first), sender, r) })
+		rec.Value = g.append(func(b []byte) []byte { return g.pad(appendClick(b, g.clock(first), sender, r), b) })
 	}
 	rec.Key = g.append(func(b []byte) []byte { return g.appendKey(b, event, sender, r) })
 	rec.Partition = int32(partitionHash(rec.Key) % uint64(g.cfg.Partitions))
@@ -47,6 +47,20 @@ func (g *Generator) append(fill func([]byte) []byte) []byte {
 	at := len(g.arena)
 	g.arena = fill(g.arena)
 	return g.arena[at:len(g.arena):len(g.arena)]
+}
+
+// pad brings the JSON object that was appended to before to its least length.
+func (g *Generator) pad(b, before []byte) []byte {
+	const member = `,"pad":"`
+	missing := g.cfg.ValueBytes - (len(b) - len(before))
+	if missing <= 0 {
+		return b
+	}
+	b = append(b[:len(b)-1], member...)
+	for range missing - len(member) - 1 {
+		b = append(b, '-')
+	}
+	return append(b, `"}`...)
 }
 
 func (g *Generator) appendKey(b []byte, event, sender, r uint64) []byte {

@@ -31,6 +31,7 @@ func variants() map[string]Config {
 	add("keyed by ID", func(c *Config) { c.KeyByID = true })
 	add("telemetry keyed by ID", func(c *Config) { c.Kind, c.KeyByID = Telemetry, true })
 	add("window far shorter than the span", func(c *Config) { c.Window = 20 * time.Minute })
+	add("padded values", func(c *Config) { c.Events, c.Copies, c.ValueBytes = 900, 100, 1000 })
 	add("no time passes", func(c *Config) { c.Span = 0 })
 	add("half are copies", func(c *Config) { c.Events, c.Copies = 10_000, 10_000 })
 	add("no copies", func(c *Config) { c.Copies = 0 })
@@ -83,6 +84,9 @@ func TestTruth(t *testing.T) {
 				// No time after the end of the span is believed.
 				if r.Time <= end {
 					streams[r.Partition] = max(streams[r.Partition], r.Time)
+				}
+				if len(r.Value) < c.ValueBytes {
+					t.Fatalf("a value has %d bytes, want at least %d", len(r.Value), c.ValueBytes)
 				}
 				f, seen := firsts[id(t, c.Kind, r.Value)]
 				if seen != r.Copy {
