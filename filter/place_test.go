@@ -24,7 +24,7 @@ func chiSquare(bins []int, total int) (deviations float64) {
 // come too often. The number of lines is not a power of two, and the hashes are
 // also counters, which are as badly mixed as a caller could make them.
 func TestPlacesAreIndependent(t *testing.T) {
-	const lines, hashes = 60, 1 << 20
+	const lines, hashes = 60, 1 << 18
 	type place struct {
 		line0, line1 int
 		cells0       [8]int // in line0
