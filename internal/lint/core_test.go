@@ -42,7 +42,7 @@ var (
 	coreForbidsTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
 )
 
-func TestCoreIsPure(t *testing.T) {
+func TestCoreStaysPure(t *testing.T) {
 	for _, pkg := range packages(t) {
 		for _, file := range pkg.files {
 			if !file.test && !file.tool && inCore(file) {
@@ -89,7 +89,7 @@ func checkPure(file *goFile) []string {
 	return found
 }
 
-func TestCoreIsPureBites(t *testing.T) {
+func TestCoreStaysPureBites(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()
 		bites(t, checkPure(mustParse(t, "filter/a.go", "package filter\n"+text)), want...)

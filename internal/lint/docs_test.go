@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -104,7 +105,8 @@ func checkDoc(have namesOf, name, text string) []string {
 			found = append(found, fmt.Sprintf("%s links to %s, which does not exist", name, target))
 		}
 	}
-	return found
+	slices.Sort(found)
+	return slices.Compact(found) // a name repeated is one finding
 }
 
 // inTree tells a path of the project from a user's own file, as in examples:

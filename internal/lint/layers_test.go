@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"go/ast"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,19 +31,20 @@ var houseMap = map[string][]string{
 	"pipeline": {"filter", "window", "internal/keys", "internal/affinity"},
 	"sizing":   {"filter", "window"},
 
-	// Adapters: Kafka, durable state, HTTP, files, exact audit, made-up streams.
+	// Adapters: Kafka, durable state, HTTP, files, exact audit, made-up
+	// streams, a broker inside the process.
 	"internal/kafkaio":  {"filter", "window", "internal/keys", "pipeline"},
 	"internal/state":    {"filter", "window", "internal/keys", "pipeline"},
 	"internal/admin":    {"filter", "window", "internal/keys", "pipeline"},
 	"internal/files":    {"filter", "window", "internal/keys", "pipeline"},
 	"internal/audit":    {"filter", "window", "internal/keys"},
 	"internal/workload": {"filter", "window", "internal/keys"},
-	"internal/config":   {"filter", "window", "internal/keys", "pipeline", "sizing"},
+	"internal/embedded": nil,
 
 	// Workloads and reports as a library.
 	"bench": {
 		"filter", "window", "internal/keys", "pipeline", "sizing",
-		"internal/kafkaio", "internal/state", "internal/admin", "internal/files", "internal/audit", "internal/workload",
+		"internal/kafkaio", "internal/state", "internal/admin", "internal/files", "internal/audit", "internal/workload", "internal/embedded",
 	},
 
 	// The command wires all of it.
@@ -50,13 +53,12 @@ var houseMap = map[string][]string{
 	// Not shipped.
 	"filter/internal/simulate": {"filter"},
 	"internal/kafkatest":       nil,
-	"internal/oracle":          {"filter"},
 	"internal/e2e":             {anything},
 	"internal/lint":            nil,
 }
 
 // testOnly are packages that nothing shipped may import, whatever the map says.
-var testOnly = []string{"filter/internal/simulate", "internal/kafkatest", "internal/oracle", "internal/e2e", "internal/lint"}
+var testOnly = []string{"filter/internal/simulate", "internal/kafkatest", "internal/e2e", "internal/lint"}
 
 func TestLayers(t *testing.T) {
 	for _, pkg := range packages(t) {
@@ -102,6 +104,37 @@ func TestLayersBites(t *testing.T) {
 	f("cmd", "a.go", low+high)
 	f("cmd", "a.go", kafkatest, "for tests only")
 	f("new", "a.go", "", "package new is not on the map")
+}
+
+// The drawing in docs/DESIGN.md has a line for each package that ships.
+func TestMapIsDrawn(t *testing.T) {
+	design, err := os.ReadFile(filepath.Join(root, "docs", "DESIGN.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shipped []string
+	for _, pkg := range packages(t) {
+		if !slices.Contains(testOnly, pkg.path) {
+			shipped = append(shipped, pkg.path)
+		}
+	}
+	report(t, checkDrawn(string(design), shipped))
+}
+
+func checkDrawn(design string, shipped []string) []string {
+	var found []string
+	for _, pkg := range shipped {
+		if !strings.Contains(design, "\n    "+pkg+" ") {
+			found = append(found, fmt.Sprintf("docs/DESIGN.md does not draw package %s: give it a line on the map", pkg))
+		}
+	}
+	return found
+}
+
+func TestMapIsDrawnBites(t *testing.T) {
+	const design = "# The map\n\n    cmd/x   the command\n    filter  what remembers\n"
+	bites(t, checkDrawn(design, []string{"cmd/x", "filter"}))
+	bites(t, checkDrawn(design, []string{"filter", "window"}), "does not draw package window")
 }
 
 // A map that contradicted itself would allow what it forbids.
