@@ -45,10 +45,16 @@ func New(cfg Config) (*Auditor, error) {
 
 // Partition begins the audit of a partition: first all of its input, then all of
 // its output, then Finish. Several may be open at once.
-func (a *Auditor) Partition(number int32) *Partition {
+//
+// Partial says that the input does not begin where the deduplicator began, or
+// does not end where its output does. Copies of what was before are then excused,
+// for W and one slice of stream time, and so is output before the first and after
+// the last record that the input has.
+func (a *Auditor) Partition(number int32, partial bool) *Partition {
 	p := &Partition{
 		auditor: a,
 		number:  number,
+		partial: partial,
 		byID:    map[[2]filter.Hash]int32{},
 		byBytes: map[[2]uint64]int32{},
 		stream: stream{
@@ -75,6 +81,7 @@ func (a *Auditor) Report() Report {
 type Partition struct {
 	auditor *Auditor
 	number  int32
+	partial bool
 	stream  stream
 	in      []input
 	out     []output

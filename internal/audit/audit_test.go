@@ -43,11 +43,16 @@ func record(text string) *keys.Record {
 
 func run(t *testing.T, cfg Config, in, out string) Report {
 	t.Helper()
+	return runPart(t, cfg, false, in, out)
+}
+
+func runPart(t *testing.T, cfg Config, partial bool, in, out string) Report {
+	t.Helper()
 	a, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := a.Partition(3)
+	p := a.Partition(3, partial)
 	for i, text := range strings.Fields(in) {
 		if err := p.In(int64(i), record(text)); err != nil {
 			t.Fatal(err)
@@ -203,11 +208,9 @@ func TestArrivalTime(t *testing.T) {
 }
 
 func TestPartialRange(t *testing.T) {
-	cfg := rules()
-	cfg.Partial = true
 	f := func(in, out, want string) {
 		t.Helper()
-		if got := summary(run(t, cfg, in, out)); got != want {
+		if got := summary(runPart(t, rules(), true, in, out)); got != want {
 			t.Errorf("in %q, out %q:\n got %s\nwant %s", in, out, got, want)
 		}
 	}
@@ -266,7 +269,7 @@ func TestLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := a.Partition(0)
+	p := a.Partition(0, false)
 	if err := p.In(0, record("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +319,7 @@ func TestAgreesWithWorkload(t *testing.T) {
 			in[r.Partition] = append(in[r.Partition], r)
 		}
 		for number, records := range in {
-			p := a.Partition(int32(number))
+			p := a.Partition(int32(number), false)
 			for i := range records {
 				if err := p.In(int64(i), &records[i].Record); err != nil {
 					t.Fatal(err)

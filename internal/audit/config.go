@@ -32,11 +32,6 @@ type Config struct {
 	ReadFrom, ReadTo time.Time
 	// OutputTimes says what the output topic does to times.
 	OutputTimes OutputTimes
-	// Partial says that the input does not begin where the deduplicator began.
-	// Copies of what was before are then excused, for W and one slice of stream
-	// time, and so is output before the first and after the last record that is
-	// known.
-	Partial bool
 
 	// MaxRecords bounds the records of one partition, input or output, that are
 	// held in memory: about 100 bytes each.

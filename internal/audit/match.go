@@ -11,7 +11,7 @@ import "sort"
 // between its neighbours in the frame.
 func (p *Partition) match(r *Report) {
 	from, to := 0, len(p.out)
-	if p.auditor.cfg.Partial {
+	if p.partial {
 		from, to = p.known()
 		r.Outside += uint64(len(p.out) - (to - from))
 	}

@@ -51,7 +51,7 @@ func (p *Partition) verdict(i int32, k *copyOf, r *Report) {
 		r.Duplicate++
 	case k.withheld != none && moved(p.in[k.withheld].stream, e.stream).lo <= forgotten:
 		r.Duplicate++ // of a first copy that was counted as withheld
-	case p.auditor.cfg.Partial && e.stream.lo-p.in[0].stream.hi <= forgotten:
+	case p.partial && e.stream.lo-p.in[0].stream.hi <= forgotten:
 		r.Excused++
 	default:
 		r.Withheld.add(p.place(e, none))

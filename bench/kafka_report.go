@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+// KafkaReport is the result of [RunKafka].
+type KafkaReport struct {
+	Environment
+	// Embedded says that the broker ran in this process and is part of its CPU
+	// time, of every way's alike.
+	Embedded         bool    `json:"embedded_broker"`
+	Records          int     `json:"records"`
+	Partitions       int32   `json:"partitions"`
+	ValueBytes       int     `json:"value_bytes"`
+	CommitIntervalMS float64 `json:"commit_interval_ms"`
+	Compression      string  `json:"compression"`
+	Pairs            int     `json:"pairs"`
+	// Ratios are of CPU per event: the dedup's over each copy's, the median of the
+	// ratios within each round.
+	CPUOverPlain         float64     `json:"cpu_ratio_to_plain_copy"`
+	CPUOverTransactional float64     `json:"cpu_ratio_to_copy_in_transactions"`
+	Results              []WayResult `json:"results"`
+}
+
+// WayResult is what was measured of one way: medians, and each run in order.
+type WayResult struct {
+	Name                  string    `json:"name"`
+	MedianEventsPerSecond float64   `json:"median_events_per_second"`
+	MedianCPUNSPerEvent   float64   `json:"median_cpu_ns_per_event"`
+	EventsPerSecond       []float64 `json:"events_per_second"`
+	CPUNSPerEvent         []float64 `json:"cpu_ns_per_event"`
+}
+
+// newKafkaReport sums up; ways are plain, transactional and dedup.
+func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport {
+	for i := range measured {
+		m := &measured[i]
+		m.Name = ways[i].name
+		m.MedianEventsPerSecond = median(slices.Clone(m.EventsPerSecond))
+		m.MedianCPUNSPerEvent = median(slices.Clone(m.CPUNSPerEvent))
+	}
+	dedup := measured[len(measured)-1].CPUNSPerEvent
+	return KafkaReport{
+		Environment: NewEnvironment(c.Command, c.Seed), Embedded: c.Broker.Embedded(),
+		Records: c.Records, Partitions: c.Partitions, ValueBytes: c.ValueBytes, Pairs: c.Pairs,
+		CommitIntervalMS: float64(c.CommitInterval.Milliseconds()), Compression: c.Codec,
+		CPUOverPlain:         medianRatio(dedup, measured[0].CPUNSPerEvent),
+		CPUOverTransactional: medianRatio(dedup, measured[1].CPUNSPerEvent),
+		Results:              measured,
+	}
+}
+
+// medianRatio is the median of a[i]/b[i], zero where b is not known.
+func medianRatio(a, b []float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		if b[i] > 0 {
+			ratios[i] = a[i] / b[i]
+		}
+	}
+	return median(ratios)
+}
+
+// WriteText prints the report for people.
+func (r KafkaReport) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of a copy in transactions.\n\n",
+		r.CPUOverPlain, r.CPUOverTransactional)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "median events/s\tlowest\thighest\tmedian CPU ns/event\tlowest\thighest\t  \t")
+	for _, x := range r.Results {
+		count := func(f float64) string { return sizing.FormatCount(uint64(f)) }
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t  %s\t\n", count(x.MedianEventsPerSecond),
+			count(slices.Min(x.EventsPerSecond)), count(slices.Max(x.EventsPerSecond)), x.MedianCPUNSPerEvent,
+			slices.Min(x.CPUNSPerEvent), slices.Max(x.CPUNSPerEvent), x.Name)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	where := "a broker outside of this process"
+	if r.Embedded {
+		where = "a broker inside this process, whose CPU is counted too"
+	}
+	fmt.Fprintf(w, "\n%s records of %d bytes, a tenth duplicates, %d partitions, compression %s, commits every %g ms, %d rounds, %s.\n",
+		sizing.FormatCount(uint64(r.Records)), r.ValueBytes, r.Partitions, r.Compression, r.CommitIntervalMS, r.Pairs, where)
+	return r.Environment.writeText(w)
+}
