@@ -89,6 +89,9 @@ func hintOf(err error) string {
 	if h := hinter(nil); errors.As(err, &h) {
 		return h.Hint()
 	}
+	if s := (*pipeline.Stop)(nil); errors.As(err, &s) {
+		return stopHint(s.Reason)
+	}
 	for _, known := range hints {
 		if errors.Is(err, known.err) {
 			return known.hint
@@ -106,6 +109,17 @@ var hints = []struct {
 	{context.DeadlineExceeded, "is the broker up, and can this machine reach it?"},
 	{syscall.ECONNREFUSED, "nothing listens there: is the broker up, and is --brokers right?"},
 	{syscall.EADDRINUSE, "another process has the port: choose one with --metrics-addr, or \"off\""},
+}
+
+// stopHint says how a stream that a policy or the output stopped can go on.
+func stopHint(why pipeline.Reason) string {
+	switch why {
+	case pipeline.ReasonTooLarge:
+		return "raise max.message.bytes of the output topic, or divert such records with --divert-topic"
+	case pipeline.ReasonFull:
+		return "raise --capacity, or let new IDs pass without being remembered: --on-full pass"
+	}
+	return fmt.Sprintf("--on-%s pass lets such records through and counts them", why)
 }
 
 // flagError turns a flag that pflag refused into a usage error, and names the

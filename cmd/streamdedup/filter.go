@@ -141,10 +141,13 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	if err != nil {
 		return err
 	}
+	p := a.progress()
 	counts, err := files.Filter(ctx, files.Config{
 		Inputs: inputs, Stdin: a.stdin, Output: a.stdout,
 		MaxLine: int(min(s.maxLine, 1<<40)), Clock: clock, Wall: time.Now,
+		Progress: p.show,
 	}, shard)
+	p.clear()
 	stats := shard.Stats()
 	sum := newSummary(&counts, plan.FPRAt(stats.Loads), stats.Bytes, time.Since(start))
 	err = errors.Join(filterError(err), shard.Close())
@@ -188,7 +191,7 @@ func filterError(err error) error {
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
 	case errors.As(err, &stopped):
-		return withHint(err, fmt.Sprintf("--on-%s pass lets such records through and counts them", stopped.Reason))
+		return withHint(err, stopHint(stopped.Reason))
 	}
 	return err
 }

@@ -110,6 +110,10 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 		defer cancel()
 		return errors.Join(err, session.Close(closing, true))
 	}
+	quiet := context.AfterFunc(ctx, func() {
+		log.Info("stopping: the open transaction is finished first; another signal quits at once")
+	})
+	defer quiet()
 	err = engine.Run(ctx)
 	return errors.Join(err, s.sumUp(engine.Snapshot(), plan, time.Since(start)).write(a.stderr, s.summary))
 }

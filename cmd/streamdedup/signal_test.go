@@ -1,0 +1,92 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	osexec "os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+)
+
+// child runs streamdedup as a process of its own, which signals need.
+func child(t *testing.T, args ...string) (p *process, signal func(syscall.Signal)) {
+	t.Helper()
+	cmd := osexec.CommandContext(t.Context(), "streamdedup", args...)
+	p = &process{stop: func() {}, code: make(chan int, 1)}
+	cmd.Stdout, cmd.Stderr = io.Discard, &p.stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		code := 0
+		if err := cmd.Wait(); err != nil {
+			code = -1
+			if exit := (*osexec.ExitError)(nil); errors.As(err, &exit) {
+				code = exit.ExitCode()
+			}
+		}
+		p.code <- code
+	}()
+	return p, func(s syscall.Signal) {
+		t.Helper()
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheFirstSignalEndsRunCleanly(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		brokers := kafkatest.Fake(t).ListenAddrs()
+		in := kafkatest.Topic(t, brokers, 1, nil)
+		produce(t, brokers, in, 1, `{"id":1}`, `{"id":1}`)
+		p, signal := child(t, runArgs(brokers, in, in+"-out")...)
+		consume(t, brokers, in+"-out", 1)
+		signal(s)
+		if code := <-p.code; code != exitOK {
+			t.Fatalf("%v: exit code %d, want 0; stderr:\n%s", s, code, p.stderr.String())
+		}
+		if sum := lastSummary(t, p); sum.In != 2 || sum.Out != 1 {
+			t.Errorf("%v: summary %+v, want 2 in, 1 out", s, sum)
+		}
+	}
+}
+
+// Whoever waits for a broker that does not answer can still be ended.
+func TestTheSecondSignalQuitsAtOnce(t *testing.T) {
+	cluster := kafkatest.Fake(t)
+	brokers := cluster.ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	produce(t, brokers, in, 1, `{"id":1}`)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	cluster.ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
+		close(asked)
+		select {
+		case <-answer:
+		case <-ctx.Done():
+		}
+		return nil, nil, false
+	})
+	p, signal := child(t, runArgs(brokers, in, in+"-out")...)
+	<-asked
+	// Two of a kind may become one on their way.
+	signal(syscall.SIGTERM)
+	signal(syscall.SIGINT)
+	if code := <-p.code; code != exitFailed {
+		t.Errorf("exit code %d, want 1; stderr:\n%s", code, p.stderr.String())
+	}
+	if strings.Contains(p.stderr.String(), `"in":`) {
+		t.Errorf("a summary after quitting at once:\n%s", p.stderr.String())
+	}
+	close(answer)
+}

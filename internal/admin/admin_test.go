@@ -1,0 +1,226 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+const slice = 10 * time.Second
+
+// watching are metrics of an engine that stands still at a snapshot.
+func watching(s *pipeline.Snapshot) *Metrics {
+	m := NewMetrics()
+	m.Watch(Source{
+		Snapshot: func() *pipeline.Snapshot { return s },
+		Lag: func() map[pipeline.Partition]int64 {
+			return map[pipeline.Partition]int64{{Topic: "clicks", Number: 1}: 42}
+		},
+		FPR: func(loads [filter.Generations]uint64) float64 { return float64(loads[0]) / 1e6 },
+
+		GenerationCapacity: 100,
+		Slice:              slice,
+	})
+	return m
+}
+
+// busy is a snapshot of one partition that works and one that is restored.
+func busy() *pipeline.Snapshot {
+	s := &pipeline.Snapshot{
+		Settled: [3]uint64{7, 2, 1},
+		Partitions: []pipeline.PartitionSnapshot{
+			{Partition: pipeline.Partition{Topic: "clicks", Number: 0}},
+			{
+				Partition: pipeline.Partition{Topic: "clicks", Number: 1}, Restored: true,
+				Window: window.Stats{
+					Loads: [filter.Generations]uint64{50, 100}, StreamTime: 1_767_225_600_500,
+					Coverage: 0.25, Full: true, Bytes: 4096,
+				},
+			},
+		},
+	}
+	s.Counts.In = 10
+	s.Counts.Verdicts = [4]uint64{4, 3, 2, 1}
+	s.Counts.Fates = [3]uint64{6, 1, 3}
+	s.Counts.Marks[0] = 5                                  // late
+	s.Counts.Ages = [filter.Generations]uint64{1, 0, 2, 0} // one just now, two that are two generations old
+	return s
+}
+
+func get(t *testing.T, h http.Handler, path, from string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	r.RemoteAddr = from
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+const here = "127.0.0.1:1"
+
+// Dashboards depend on names, labels and values.
+func TestMetricsHaveTheirNames(t *testing.T) {
+	m := watching(busy())
+	events := m.Events()
+	events.Settled(pipeline.Committed, 30*time.Millisecond, &pipeline.Counts{}, time.Now().Add(-time.Second).UnixMilli())
+	events.Settled(pipeline.Aborted, 30*time.Millisecond, &pipeline.Counts{}, time.Now().UnixMilli())
+	events.Restored(pipeline.Partition{}, 2*time.Second)
+	code, body := get(t, handler("", m), "/metrics", here)
+	if code != http.StatusOK {
+		t.Fatalf("status %d", code)
+	}
+	for want := range strings.Lines(`
+streamdedup_records_total{verdict="unique"} 4
+streamdedup_records_total{verdict="duplicate"} 3
+streamdedup_records_total{verdict="missing"} 2
+streamdedup_records_total{verdict="invalid"} 1
+streamdedup_fate_total{fate="out"} 6
+streamdedup_fate_total{fate="diverted"} 1
+streamdedup_fate_total{fate="dropped"} 3
+streamdedup_marks_total{mark="late"} 5
+streamdedup_marks_total{mark="ahead"} 0
+streamdedup_marks_total{mark="no_time"} 0
+streamdedup_marks_total{mark="jump"} 0
+streamdedup_marks_total{mark="retimed"} 0
+streamdedup_marks_total{mark="unlearned"} 0
+streamdedup_duplicate_age_seconds_bucket{le="10"} 1
+streamdedup_duplicate_age_seconds_bucket{le="20"} 1
+streamdedup_duplicate_age_seconds_bucket{le="30"} 3
+streamdedup_duplicate_age_seconds_bucket{le="80"} 3
+streamdedup_duplicate_age_seconds_sum 45
+streamdedup_duplicate_age_seconds_count 3
+streamdedup_filter_fill_ratio{generation="0",partition="1",topic="clicks"} 0.5
+streamdedup_filter_fill_ratio{generation="1",partition="1",topic="clicks"} 1
+streamdedup_filter_fill_ratio{generation="7",partition="1",topic="clicks"} 0
+streamdedup_filter_fpr_estimate{partition="1",topic="clicks"} 5e-05
+streamdedup_filter_bytes 4096
+streamdedup_stream_time_seconds{partition="1",topic="clicks"} 1.7672256005e+09
+streamdedup_window_coverage_ratio{partition="1",topic="clicks"} 0.25
+streamdedup_generation_full{partition="1",topic="clicks"} 1
+streamdedup_lag_records{partition="1",topic="clicks"} 42
+streamdedup_transactions_total{outcome="committed"} 7
+streamdedup_transactions_total{outcome="aborted"} 2
+streamdedup_transactions_total{outcome="lost"} 1
+streamdedup_latency_seconds_count 1
+streamdedup_commit_seconds_count 1
+streamdedup_restore_seconds_count 1
+`) {
+		if want != "\n" && !strings.Contains(body, "\n"+want) {
+			t.Errorf("no line %s", want)
+		}
+	}
+	for _, name := range []string{"go_goroutines", "process_cpu_seconds_total"} {
+		if !strings.Contains(body, "\n"+name+" ") {
+			t.Errorf("no metric %s", name)
+		}
+	}
+	if strings.Contains(body, `partition="0"`) {
+		t.Error("a partition without its memory has figures")
+	}
+}
+
+// Before there is an engine every count is there, at zero, so that rates work
+// from the first scrape.
+func TestMetricsBeforeThereIsAnEngine(t *testing.T) {
+	h := handler("", NewMetrics())
+	if code, body := get(t, h, "/metrics", here); code != http.StatusOK || !strings.Contains(body, `streamdedup_records_total{verdict="unique"} 0`) {
+		t.Errorf("status %d, want 200 and counts of zero:\n%s", code, body)
+	}
+	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "no partition is assigned to this process yet\n" {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	if code, _ := get(t, h, "/healthz", here); code != http.StatusOK {
+		t.Errorf("/healthz: %d, want 200", code)
+	}
+}
+
+func TestReadyzNamesWhatIsMissing(t *testing.T) {
+	s := busy()
+	h := handler("", watching(s))
+	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: clicks/0\n" {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	s.Partitions[0].Restored = true
+	s.Partitions[0].Window.StreamTime = window.NoTime
+	if code, body := get(t, h, "/readyz", here); code != http.StatusOK || body != "ready\n" {
+		t.Errorf("/readyz: %d %q, want 200 when all have their memory", code, body)
+	}
+	if _, body := get(t, h, "/metrics", here); strings.Contains(body, `stream_time_seconds{partition="0"`) {
+		t.Error("a partition that has read nothing has a stream time")
+	}
+}
+
+func TestHealthzSaysWhatLooksWrong(t *testing.T) {
+	s := busy()
+	f := func(want string, change func()) {
+		t.Helper()
+		h := handler("group g: clicks to unique", watching(s))
+		if _, body := get(t, h, "/healthz", here); want != "" && strings.Contains(body, want) {
+			t.Errorf("/healthz says %q too early:\n%s", want, body)
+		}
+		change()
+		code, body := get(t, h, "/healthz", here)
+		if code != http.StatusOK || !strings.HasPrefix(body, "alive\ngroup g: clicks to unique\n") || !strings.Contains(body, want) {
+			t.Errorf("/healthz: %d, want 200 and %q:\n%s", code, want, body)
+		}
+	}
+	f("", func() {})
+	f("more than half of the records are ahead of the clock", func() { s.Counts.Marks[1] = 6 })
+	f("no record had an ID", func() { s.Counts.Verdicts = [4]uint64{0, 0, 9, 1} })
+	f("partition clicks/0 stopped before offset 5: late", func() {
+		s.Partitions[0].Stopped = &pipeline.Stop{Partition: s.Partitions[0].Partition, Offset: 5, Reason: pipeline.ReasonLate}
+	})
+	if got := health("", s); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
+		!strings.Contains(got, "partition clicks/1 has more new IDs than planned") {
+		t.Errorf("coverage and a full filter are not named:\n%s", got)
+	}
+}
+
+func TestProfilesAreForThisMachineOnly(t *testing.T) {
+	h := handler("", NewMetrics())
+	for from, want := range map[string]int{
+		"127.0.0.1:5": http.StatusOK, "[::1]:5": http.StatusOK, "[::ffff:127.0.0.1]:5": http.StatusOK,
+		"10.0.0.1:5": http.StatusForbidden, "[2001:db8::1]:5": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		if code, _ := get(t, h, "/debug/pprof/cmdline", from); code != want {
+			t.Errorf("a caller at %q gets %d, want %d", from, code, want)
+		}
+	}
+}
+
+func TestServeListensAndCloses(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	s, err := Serve("127.0.0.1:0", "", NewMetrics(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Serve(s.Addr(), "", NewMetrics(), log); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), s.Addr()) {
+		t.Errorf("a port that is taken: error %v, want %v with the address", err, syscall.EADDRINUSE)
+	}
+	resp, err := http.Get("http://" + s.Addr() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(string(body), "alive\n") {
+		t.Errorf("/healthz: %q, %v", body, err)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if resp, err := http.Get("http://" + s.Addr() + "/healthz"); err == nil {
+		defer resp.Body.Close()
+		t.Error("it answers after it was closed")
+	}
+}
