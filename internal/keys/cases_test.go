@@ -148,6 +148,14 @@ func TestCase_KEY_26(t *testing.T) {
 		t.Errorf("repeated headers after a single one: got %d, want 1", e.RepeatedHeaders())
 	}
 
+	two := mustParse(t, "header:ce_id", "header:tenant")
+	two.Hash(&Record{Headers: append(headers("a", "b"), Header{"tenant", []byte("t")})})
+	two.Hash(&Record{Headers: append(headers("a"), Header{"tenant", []byte("t")}, Header{"tenant", []byte("t")})})
+	two.Hash(&Record{Headers: append(headers("a", "b"), Header{"tenant", []byte("t")}, Header{"tenant", []byte("t")})})
+	if two.RepeatedHeaders() != 3 {
+		t.Errorf("records with repeated headers: got %d, want 3", two.RepeatedHeaders())
+	}
+
 	f("key", Record{Key: nil}, Missing)
 	f("key", Record{Key: []byte{}}, Missing)
 	f("key", Record{Key: []byte("k")}, Found)

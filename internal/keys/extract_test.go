@@ -232,7 +232,8 @@ func TestStringIdentity(t *testing.T) {
 		{`"\ud83d"`, "\"\xed\xa0\xbd\""}, // lone surrogates differ
 		{`"\ud83e"`},
 		{`"\ude00"`},
-		{`"\ud83d\u0041"`},
+		{`"\ud83d\u0041"`, "\"\xed\xa0\xbdA\""},
+		{`"\ud83d\uffff"`, "\"\xed\xa0\xbd\uffff\""},
 		{`"\ud83d\ud83d\ude00"`},
 		{`"\ude00\ud83d"`},
 		{`"\ufffd"`, `"` + "\uFFFD" + `"`}, // and from the replacement character
