@@ -170,7 +170,7 @@ func (b *Broker) Lag(ctx context.Context, group, topic string) (lag int64, begun
 		return 0, false, fmt.Errorf("ask for the ends of topic %q: %w", topic, err)
 	}
 	committed, err := adm.FetchOffsets(ctx, group)
-	if err != nil {
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return 0, false, fmt.Errorf("ask for the offsets of group %q: %w", group, err)
 	}
 	ends.Each(func(end kadm.ListedOffset) {

@@ -30,9 +30,12 @@ share you allow; a second copy inside the window never passes.
 Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 	}
 	group(root,
+		newDemoCmd(a),
 		newRunCmd(a),
 		newFilterCmd(a),
 		newSizeCmd(a),
+		newBenchCmd(a),
+		newVerifyCmd(a),
 		newVersionCmd(a),
 	)
 	root.SetIn(a.stdin)

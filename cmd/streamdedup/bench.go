@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/streamdedup/streamdedup/bench"
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+func newBenchCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure events per second, against references in the same run",
+	}
+	group(cmd, newBenchEngineCmd(a), newBenchKafkaCmd(a))
+	return cmd
+}
+
+// all as a choice of filter or layout.
+const all = "all"
+
+func newBenchEngineCmd(a *app) *cobra.Command {
+	c := bench.EngineConfig{Memory: 1 << 30, FPR: 0.01, Duration: 15 * time.Second}
+	layout, kind, output, s := all, all, "", seed{1, true}
+	cmd := &cobra.Command{
+		Use:   "engine",
+		Short: "Measure the engine on one core: hash, window, filter, journal, commits",
+		Long: `Measure the engine on one core: hash, window, filter, journal, commits.
+
+Each filter is as large as --memory and full before the clock starts; nine of ten
+IDs are new. Beside the sliced filter stand a ring of classic Bloom filters of the
+same memory, a Go map (of fewer IDs where it would take more than twice the
+memory), and the time to change a random line of memory.
+
+What is measured is one generation, from its rotation on: less does not have the
+share of cleaning that belongs to it. --duration bounds it; the column generations
+says how much of one it was. Use an idle machine.`,
+		Example: `  streamdedup bench engine --memory 1GiB --fpr 0.01 --layout fast -o json`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := chooseSubjects(&c, layout, kind); err != nil {
+				return err
+			}
+			c.Seed, c.Command = s.n, commandLine(cmd)
+			if err := c.Validate(); err != nil {
+				return &usageError{err}
+			}
+			status := a.status()
+			defer status.clear()
+			c.Progress = func(name string) { status.show("measuring: %s", name) }
+			report, err := bench.RunEngine(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			status.clear()
+			return a.report(report, output)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	sizeFlag.add(fs, &c.Memory, "memory", "of each filter")
+	shareFlag.add(fs, &c.FPR, "fpr", "false-positive rate that the filters hold when full")
+	choiceFlag("LAYOUT", filter.Compact.String(), filter.Fast.String(), all).
+		add(fs, &layout, "layout", "of the sliced filter: compact, fast or all")
+	choiceFlag("KIND", sizing.Sliced.String(), sizing.Classic.String(), "exact", all).
+		add(fs, &kind, "filter", "what to measure: sliced, classic, exact (a Go map) or all")
+	countFlag.add(fs, &c.Events, "events", "how many to measure of each (default one generation)")
+	durationFlag.add(fs, &c.Duration, "duration", "at most this long each")
+	seedFlag.add(fs, &s, "seed", "of the IDs")
+	bindOutput(fs, &output)
+	return cmd
+}
+
+func chooseSubjects(c *bench.EngineConfig, layout, kind string) error {
+	c.Layouts = []filter.Layout{filter.Compact, filter.Fast}
+	if layout != all {
+		l, err := filter.ParseLayout(layout)
+		if err != nil {
+			return &usageError{err}
+		}
+		c.Layouts = []filter.Layout{l}
+	}
+	c.Sliced = kind == all || kind == sizing.Sliced.String()
+	c.Classic = kind == all || kind == sizing.Classic.String()
+	c.Exact = kind == all || kind == "exact"
+	return nil
+}
+
+func newBenchKafkaCmd(a *app) *cobra.Command {
+	var at connection
+	c := bench.KafkaConfig{CommitInterval: defaultCommitInterval, Codec: "none"}
+	records, partitions, valueBytes, pairs := uint64(1_000_000), uint64(4), uint64(230), uint64(5)
+	capacity, output, s := uint64(defaultCapacity), "", seed{1, true}
+	cmd := &cobra.Command{
+		Use:   "kafka",
+		Short: "Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup",
+		Long: `Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup.
+
+The three run in turn on the same input, with the same settings of the client;
+what counts is the CPU time of this process for each event. Without --brokers it
+starts a broker inside this process, whose CPU is then counted too, for each way
+alike. Topics and groups that it makes are deleted at the end.`,
+		Example: `  streamdedup bench kafka --brokers localhost:9092 --records 2M`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, n := range []struct {
+				flag  string
+				value uint64
+			}{{"records", records}, {"partitions", partitions}, {"value-bytes", valueBytes}, {"pairs", pairs}} {
+				if n.value > 1<<30 {
+					return usagef("--%s %d: want at most %d", n.flag, n.value, 1<<30)
+				}
+			}
+			c.Records, c.Partitions, c.ValueBytes, c.Pairs = int(records), int32(partitions), int(valueBytes), int(pairs)
+			c.Seed, c.Command = s.n, commandLine(cmd)
+			return a.benchKafka(cmd.Context(), c, &at, capacity, output)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringSliceVar(&at.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT` (default a broker in this process)")
+	countFlag.add(fs, &records, "records", "of the input; a tenth are duplicates")
+	countFlag.add(fs, &partitions, "partitions", "of the topics")
+	countFlag.add(fs, &valueBytes, "value-bytes", "least length of a value")
+	countFlag.add(fs, &pairs, "pairs", "how often each way is measured")
+	countFlag.add(fs, &capacity, "capacity", "new IDs in a window that the filters are for")
+	durationFlag.add(fs, &c.CommitInterval, "commit-interval", "time between commits")
+	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").add(fs, &c.Codec, "compression", "of input and output")
+	seedFlag.add(fs, &s, "seed", "of the records")
+	bindOutput(fs, &output)
+	at.bindSecurity(fs)
+	return cmd
+}
+
+// benchKafka runs the benchmark on a broker that there is or on one of its own.
+func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connection, capacity uint64, output string) error {
+	connect, err := at.options()
+	if err != nil {
+		return err
+	}
+	if len(at.brokers) > 0 {
+		c.Broker, err = bench.ConnectBroker(at.brokers, connect...)
+	} else {
+		c.Broker, err = bench.EmbeddedBroker()
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Broker.Close()
+	c.Dedup = func(ctx context.Context, job bench.DedupJob) error {
+		s := defaultRun()
+		s.connection = *at
+		s.brokers, s.in, s.out, s.group, s.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
+		s.keys, s.capacity, s.commitInterval = job.Keys, capacity, job.CommitInterval
+		_, err := quietly(ctx, s)
+		return err
+	}
+	if err := c.Validate(); err != nil {
+		return &usageError{err}
+	}
+	status := a.status()
+	defer status.clear()
+	c.Progress = func(what string) { status.show("measuring: %s", what) }
+	report, err := bench.RunKafka(ctx, c)
+	if err != nil {
+		return err
+	}
+	status.clear()
+	return a.report(report, output)
+}
+
+// commandLine is how to run cmd again.
+func commandLine(cmd *cobra.Command) string {
+	line := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		line = append(line, "--"+f.Name, value)
+	})
+	return strings.Join(line, " ")
+}

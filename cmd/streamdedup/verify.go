@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/audit"
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/keys"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+// defaultMaxRecords is what an audit of about 5 GB can hold.
+const defaultMaxRecords = 50_000_000
+
+// verifySettings is the configuration of verify.
+type verifySettings struct {
+	connection
+	in, out    string
+	keys       []string
+	time       string
+	timeFormat string
+	maxAhead   time.Duration
+	window     time.Duration
+	fpr        float64
+	from, to   kafkaio.Start
+	maxRecords uint64
+	output     string
+}
+
+func newVerifyCmd(a *app) *cobra.Command {
+	s := &verifySettings{
+		time: "record", timeFormat: "auto", window: defaultWindow, fpr: defaultFPR, maxRecords: defaultMaxRecords,
+	}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Audit an output topic against its input, exactly",
+		Long: `Audit an output topic against its input, exactly.
+
+Recomputes every verdict in input order with an exact map and compares it with
+what a reader of committed records sees. It reports, with offsets, duplicates
+that came out (missed), records that came out twice (extra), records that are not
+in the input (foreign), records out of order, and first copies that are absent
+(withheld). Exits 1 on any of them, except for withheld ones inside the budget of
+--fpr.
+
+Give the --key, --time and --window of the run. Between the window and one
+generation more either verdict is right, and a time that may or may not have been
+believed is judged both ways: only what is wrong in both is reported. Records
+without an ID must come out.
+
+A partition is held in memory, at about 100 bytes a record.`,
+		Example: `  streamdedup verify --brokers localhost:9092 --in clicks --out clicks-unique --key json:event_id`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			return a.verify(cmd.Context(), s)
+		},
+	}
+	s.to = latest()
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	s.bindBrokers(fs)
+	fs.StringVar(&s.in, "in", "", "input `TOPIC` (required)")
+	fs.StringVar(&s.out, "out", "", "output `TOPIC` (required)")
+	fs.StringArrayVar(&s.keys, "key", nil, "`SPEC` of the ID, as for run (required, repeatable)")
+	fs.StringVar(&s.time, "time", s.time, "where a record's time comes from: record, arrival, or a `SPEC` such as json:ts")
+	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
+		add(fs, &s.timeFormat, "time-format", "how a field's time is written")
+	durationFlag.add(fs, &s.window, "window", "how long an ID was to be remembered")
+	durationFlag.add(fs, &s.maxAhead, "max-ahead", "times further ahead of the clock were not believed (default one generation, at most 5m)")
+	shareFlag.add(fs, &s.fpr, "fpr", "share of new records that may be withheld")
+	startFlag.add(fs, &s.from, "from", "where the audit begins in the input: earliest or a time")
+	startFlag.add(fs, &s.to, "to", "where it ends: latest or a time")
+	countFlag.add(fs, &s.maxRecords, "max-records", "most records of a partition that are held in memory")
+	bindOutput(fs, &s.output)
+	s.bindSecurity(fs)
+	return cmd
+}
+
+// latest is the end of a topic.
+func latest() kafkaio.Start {
+	s, err := kafkaio.ParseStart("latest")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return s
+}
+
+// check refuses what can be known to be wrong without a broker.
+func (s *verifySettings) check() error {
+	for _, required := range []struct {
+		flag  string
+		given bool
+	}{{"brokers", len(s.brokers) > 0}, {"in", s.in != ""}, {"out", s.out != ""}, {"key", len(s.keys) > 0}} {
+		if !required.given {
+			return withHint(usagef("--%s is required", required.flag), "`streamdedup verify --help` explains it")
+		}
+	}
+	if s.in == s.out {
+		return usagef("--in and --out are both %q: want two topics", s.in)
+	}
+	if _, err := keys.Parse(s.keys, 0); err != nil {
+		return usagef("--key: %w", err)
+	}
+	if s.time == pipeline.TimeNone {
+		return usagef("--time none is for files: a topic has no end, its window needs a time")
+	}
+	if _, err := keys.ParseClock(s.time, s.timeFormat); err != nil {
+		return usagef("--time: %w", err)
+	}
+	if s.maxRecords > audit.MaxRecords {
+		return usagef("--max-records %d: at most %d can be held", s.maxRecords, audit.MaxRecords)
+	}
+	return nil
+}
+
+// verify audits from topic to topic and prints what it found.
+func (a *app) verify(ctx context.Context, s *verifySettings) error {
+	connect, err := s.options()
+	if err != nil {
+		return err
+	}
+	connect = append(connect, kgo.SeedBrokers(s.brokers...))
+	status := a.status()
+	defer status.clear()
+	report, err := auditTopics(ctx, topicAudit{
+		connect: connect, in: s.in, out: s.out, from: s.from, to: s.to,
+		config: audit.Config{
+			Keys: s.keys, Time: s.time, TimeFormat: s.timeFormat, Window: s.window, MaxAhead: s.maxAhead,
+			FPR: s.fpr, ReadTo: time.Now(), MaxRecords: int(s.maxRecords),
+		},
+		progress: func(partition int32, records int) {
+			status.show("partition %d: %s records", partition, sizing.FormatCount(uint64(records)))
+		},
+	})
+	if errors.Is(err, audit.ErrTooMany) {
+		return withHint(err, "raise --max-records if the machine has the memory, or audit a range with --from and --to")
+	}
+	if err != nil {
+		return err
+	}
+	status.clear()
+	if err := a.report(auditText{&report}, s.output); err != nil {
+		return err
+	}
+	return report.Err()
+}
+
+// auditText prints an audit.
+type auditText struct{ *audit.Report }
+
+func (t auditText) WriteText(w io.Writer) error {
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// topicAudit is an audit of a topic against another.
+type topicAudit struct {
+	connect  []kgo.Opt
+	in, out  string
+	from, to kafkaio.Start
+	config   audit.Config
+	progress func(partition int32, records int)
+}
+
+// retimeMargin is how much nearer than a topic's limit the processor moves the
+// times that are beyond it.
+const retimeMargin = 5 * time.Minute
+
+// auditTopics reads both topics, partition by partition.
+func auditTopics(ctx context.Context, t topicAudit) (audit.Report, error) {
+	in, err := kafkaio.OpenTopic(ctx, t.in, t.connect...)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	defer in.Close()
+	out, err := kafkaio.OpenTopic(ctx, t.out, t.connect...)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	defer out.Close()
+	if in.Partitions() != out.Partitions() {
+		return audit.Report{}, fmt.Errorf("audit %q against %q: they have %d and %d partitions, a record keeps its partition",
+			t.out, t.in, out.Partitions(), in.Partitions())
+	}
+	before, after := out.TimeLimits()
+	if before > 0 {
+		before = max(before-retimeMargin, time.Millisecond)
+	}
+	if after > 0 {
+		after = max(after-retimeMargin, time.Millisecond)
+	}
+	t.config.OutputTimes = audit.OutputTimes{Stamped: out.Stamped(), Before: before, After: after}
+	auditor, err := audit.New(t.config)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	for p := range in.Partitions() {
+		if err := t.partition(ctx, auditor, in, out, p); err != nil {
+			return audit.Report{}, err
+		}
+	}
+	return auditor.Report(), nil
+}
+
+func (t topicAudit) partition(ctx context.Context, auditor *audit.Auditor, in, out *kafkaio.Topic, p int32) error {
+	begin, err := in.Begin(ctx, p)
+	if err != nil {
+		return err
+	}
+	partial := begin > 0 || t.from != kafkaio.Start{} || t.to != latest()
+	part := auditor.Partition(p, partial)
+	n := 0
+	counted := func(take func(int64, *pipeline.Record) error) func(int64, *pipeline.Record) error {
+		return func(offset int64, r *pipeline.Record) error {
+			if n++; n%(1<<16) == 0 && t.progress != nil {
+				t.progress(p, n)
+			}
+			return take(offset, r)
+		}
+	}
+	if err := in.Read(ctx, p, t.from, t.to, counted(part.In)); err != nil {
+		return err
+	}
+	if err := out.Read(ctx, p, kafkaio.Start{}, latest(), counted(part.Out)); err != nil {
+		return err
+	}
+	part.Finish()
+	return nil
+}
