@@ -8,7 +8,8 @@ import (
 
 // exactMap is the hand-made answer as a [filter.Set]: a Go map from hash to the
 // rotation that it was added in. It forgets like the filters do, by looking
-// through all of it at a rotation. It cannot undo, which no benchmark asks for.
+// through all of it at a rotation. It can neither undo nor be made again, which no
+// benchmark asks for.
 type exactMap struct {
 	rotations map[filter.Hash]uint32
 	rotation  uint32
@@ -43,6 +44,10 @@ func (m *exactMap) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, a
 		}
 	}
 	return added
+}
+
+func (m *exactMap) Learn([]filter.Hash, []bool, uint64, []uint8) uint64 {
+	panic("BUG: the exact map keeps one generation of a hash")
 }
 
 func (m *exactMap) Test(h filter.Hash) uint8 {

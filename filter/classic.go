@@ -68,13 +68,23 @@ func newBloom(p ClassicParams) (*bloom.BloomFilter, error) {
 
 // TestAndAdd implements [Set].
 func (c *Classic) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return c.addUnless(allAges, hashes, learn, room, ages)
+}
+
+// Learn implements [Set].
+func (c *Classic) Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return c.addUnless(fillingAge, hashes, learn, room, ages)
+}
+
+// addUnless adds the hashes that no generation of the ages in known holds.
+func (c *Classic) addUnless(known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(learn) != len(hashes) || len(ages) != len(hashes) {
-		panic("BUG: TestAndAdd with slices of different lengths")
+		panic("BUG: filter: slices of different lengths")
 	}
 	for i, h := range hashes {
 		places := c.places(h)
 		ages[i] = c.ages(places)
-		if ages[i] != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++

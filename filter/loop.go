@@ -5,6 +5,17 @@ package filter
 // testAndAddLoop is the kernel for every geometry: what the unrolled kernels do,
 // and what they are tested against.
 func testAndAddLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.loop(hashes, learn, room, ages, allAges)
+}
+
+// learnLoop is the kernel of Learn for every geometry.
+func learnLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.loop(hashes, learn, room, ages, fillingAge)
+}
+
+// loop looks hashes up and adds those that no generation of the ages in known
+// holds.
+func (s *Sliced) loop(hashes []Hash, learn []bool, room uint64, ages []uint8, known uint8) (added uint64) {
 	d := s.params.LinesPerKey
 	for i, h := range hashes {
 		for j := range d {
@@ -23,7 +34,7 @@ func testAndAddLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []
 			held &= s.lineHolds(&s.lines[n], cells[j])
 		}
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++

@@ -34,18 +34,25 @@ func rounds(n int) int {
 	return n
 }
 
-// model is what a Set must know, exactly: the rotation at which each hash was
-// learned.
+// model is what a Set must know, exactly: the generations that hold each hash.
 type model struct {
 	rotation int
-	learned  map[Hash]int
+	learned  map[Hash]holders
 }
 
-// age is how many rotations ago h was learned, if it is still remembered.
-func (m *model) age(h Hash) (int, bool) {
-	at, ok := m.learned[h]
-	return m.rotation - at, ok && m.rotation-at < Generations
+// holders is the mask of ages that held a hash at a rotation.
+type holders struct {
+	rotation int
+	ages     uint8
 }
+
+// ages is the mask of ages that hold h.
+func (m *model) ages(h Hash) uint8 {
+	l := m.learned[h]
+	return l.ages << (m.rotation - l.rotation)
+}
+
+func (m *model) add(h Hash) { m.learned[h] = holders{m.rotation, m.ages(h) | fillingAge} }
 
 func (m *model) clone() *model { return &model{m.rotation, maps.Clone(m.learned)} }
 
@@ -143,7 +150,7 @@ type snapshot struct {
 }
 
 func newSubject(s Set) *subject {
-	u := &subject{Set: s, model: &model{learned: map[Hash]int{}}}
+	u := &subject{Set: s, model: &model{learned: map[Hash]holders{}}}
 	if s, ok := s.(*Sliced); ok {
 		u.eager = newEager(s.params)
 	}
@@ -161,29 +168,40 @@ func (u *subject) snapshot() snapshot {
 
 func (u *subject) testAndAdd(t *testing.T, hashes []Hash, learn []bool, room uint64) {
 	t.Helper()
+	u.add(t, u.TestAndAdd, 0xff, hashes, learn, room)
+}
+
+func (u *subject) learn(t *testing.T, hashes []Hash, learn []bool, room uint64) {
+	t.Helper()
+	u.add(t, u.Learn, 1, hashes, learn, room)
+}
+
+// add calls one of the two operations that add: it must do so where no generation
+// of the ages in known holds a hash.
+func (u *subject) add(t *testing.T, call func([]Hash, []bool, uint64, []uint8) uint64, known uint8, hashes []Hash, learn []bool, room uint64) {
+	t.Helper()
 	ages := make([]uint8, len(hashes))
-	added := u.TestAndAdd(hashes, learn, room, ages)
+	added := call(hashes, learn, room, ages)
 	var want uint64
 	for i, h := range hashes {
-		age, held := u.model.age(h)
-		if held && ages[i]>>age&1 == 0 {
-			t.Fatalf("hash %#x was learned %d rotations ago, the ages that hold it are %08b", h, age, ages[i])
+		if held := u.model.ages(h); held&^ages[i] != 0 {
+			t.Fatalf("hash %#x was learned at ages %08b, those that hold it are %08b", h, held, ages[i])
 		}
 		if u.eager != nil {
 			if want := u.eager.ages(h); ages[i] != want {
 				t.Fatalf("the ages of hash %#x are %08b, want %08b", h, ages[i], want)
 			}
 		}
-		if ages[i] == 0 && learn[i] && want < room {
+		if ages[i]&known == 0 && learn[i] && want < room {
 			want++
-			u.model.learned[h] = u.model.rotation
+			u.model.add(h)
 			if u.eager != nil {
 				u.eager.add(h)
 			}
 		}
 	}
 	if added != want {
-		t.Fatalf("TestAndAdd added %d, want %d", added, want)
+		t.Fatalf("%d were added, want %d", added, want)
 	}
 }
 
@@ -227,9 +245,8 @@ func (u *subject) rollback(t *testing.T) {
 func (u *subject) checkHeld(t *testing.T) {
 	t.Helper()
 	for h := range u.model.learned {
-		age, held := u.model.age(h)
-		if got := u.Test(h); held && got>>age&1 == 0 {
-			t.Fatalf("hash %#x was learned %d rotations ago, the ages that hold it are %08b", h, age, got)
+		if held, got := u.model.ages(h), u.Test(h); held&^got != 0 {
+			t.Fatalf("hash %#x was learned at ages %08b, those that hold it are %08b", h, held, got)
 		}
 	}
 	if u.eager != nil {

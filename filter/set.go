@@ -9,6 +9,11 @@ const (
 	Generations = 8
 	// Sealed is how many of them are complete; one more is filling.
 	Sealed = Generations - 1
+
+	// fillingAge and allAges are masks of the ages that make a hash known, and so
+	// not to be added, to Learn and to TestAndAdd.
+	fillingAge uint8 = 1
+	allAges    uint8 = 1<<Generations - 1
 )
 
 // Set remembers hashes by generation and can undo what it learned.
@@ -29,13 +34,18 @@ type Set interface {
 	// than room were added by this call. A repeat within hashes sees the first.
 	// It returns how many were added. The three slices have equal length.
 	TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
+	// Learn is TestAndAdd for a Set that is made again from what it once learned:
+	// it adds a hash that the filling generation does not hold (bit 0 of its ages),
+	// whatever older generations hold. So a generation has every hash that it is
+	// given, and several may have the same one. All else is as in TestAndAdd.
+	Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 	// Test is the mask of ages that hold h; it changes nothing.
 	Test(h Hash) uint8
 	// Rotate makes n new generations, each empty, the last of them filling; a
 	// gap of Generations or more counts as Generations. The oldest are forgotten.
 	Rotate(n int)
 	// Sweep does a small step of the cleaning that rotations owe, for idle times.
-	// TestAndAdd does its own steps.
+	// TestAndAdd and Learn do their own steps.
 	Sweep()
 	// Seal ends the journal's current section.
 	Seal()

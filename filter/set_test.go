@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 )
@@ -60,6 +61,7 @@ func TestSetAgainstModel(t *testing.T) {
 	for name, make := range sets(t) {
 		t.Run(name, func(t *testing.T) {
 			u := newSubject(make())
+			several := 0 // hashes held by more than one generation
 			for range rounds(5000) {
 				switch r.IntN(12) {
 				case 0:
@@ -82,8 +84,20 @@ func TestSetAgainstModel(t *testing.T) {
 					if r.IntN(4) == 0 {
 						room = r.Uint64N(room + 1)
 					}
-					u.testAndAdd(t, hashes, learn, room)
+					if r.IntN(3) > 0 {
+						u.testAndAdd(t, hashes, learn, room)
+						continue
+					}
+					u.learn(t, hashes, learn, room)
+					for _, h := range hashes {
+						if bits.OnesCount8(u.model.ages(h)) > 1 {
+							several++
+						}
+					}
 				}
+			}
+			if several == 0 {
+				t.Error("no hash was held by several generations: the test is too tame")
 			}
 			u.checkHeld(t)
 			u.rollback(t)
@@ -136,6 +150,33 @@ func TestRepeatWithinBatch(t *testing.T) {
 	}
 }
 
+// TestLearnKnowsTheFillingGenerationOnly gives every generation the same hash: each
+// takes it once, and the eight of them forget it one by one.
+func TestLearnKnowsTheFillingGenerationOnly(t *testing.T) {
+	for name, make := range sets(t) {
+		t.Run(name, func(t *testing.T) {
+			s := make()
+			hashes, learn, ages := []Hash{scatter(1), scatter(1), scatter(2)}, []bool{true, true, false}, [3]uint8{}
+			for n := range 12 {
+				older := uint8(1<<n-1) << 1
+				if added := s.Learn(hashes, learn, 9, ages[:]); added != 1 {
+					t.Fatalf("rotation %d: added %d, want 1", n, added)
+				}
+				if want := [3]uint8{older, older | 1, 0}; ages != want {
+					t.Fatalf("rotation %d: ages %08b, want %08b", n, ages, want)
+				}
+				s.Rotate(1)
+			}
+			for n := range Generations {
+				if got, want := s.Test(scatter(1)), uint8(0xfe)<<n; got != want {
+					t.Fatalf("%d rotations after the last: ages %08b, want %08b", 1+n, got, want)
+				}
+				s.Rotate(1)
+			}
+		})
+	}
+}
+
 func TestRoomEndsLearning(t *testing.T) {
 	for name, make := range sets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -145,15 +186,17 @@ func TestRoomEndsLearning(t *testing.T) {
 				hashes[i], learn[i] = scatter(uint64(i)), true
 			}
 			for _, room := range []uint64{0, 1, 63, 64, 65} {
-				s.Seal()
-				before := s.JournalBytes()
-				if got := s.TestAndAdd(hashes[:], learn[:], room, ages[:]); got != room {
-					t.Errorf("added %d, want all the room of %d", got, room)
+				for call, add := range map[string]func([]Hash, []bool, uint64, []uint8) uint64{"TestAndAdd": s.TestAndAdd, "Learn": s.Learn} {
+					s.Seal()
+					before := s.JournalBytes()
+					if got := add(hashes[:], learn[:], room, ages[:]); got != room {
+						t.Errorf("%s added %d, want all the room of %d", call, got, room)
+					}
+					if room == 0 && s.JournalBytes() != before {
+						t.Errorf("%s learned nothing and wrote %d bytes of journal", call, s.JournalBytes()-before)
+					}
+					s.Rollback()
 				}
-				if room == 0 && s.JournalBytes() != before {
-					t.Errorf("a call that learned nothing wrote %d bytes of journal", s.JournalBytes()-before)
-				}
-				s.Rollback()
 			}
 		})
 	}
@@ -165,7 +208,8 @@ func TestMisuseIsABug(t *testing.T) {
 			for what, f := range map[string]func(){
 				"commit without a section": func() { make().Commit() },
 				"negative rotation":        func() { make().Rotate(-1) },
-				"unequal lengths":          func() { make().TestAndAdd([]Hash{1, 2}, []bool{true}, 1, []uint8{0, 0}) },
+				"unequal lengths to add":   func() { make().TestAndAdd([]Hash{1, 2}, []bool{true}, 1, []uint8{0, 0}) },
+				"unequal lengths to learn": func() { make().Learn([]Hash{1, 2}, []bool{true, true}, 1, []uint8{0}) },
 			} {
 				func() {
 					defer func() {

@@ -20,8 +20,8 @@ const (
 	// Every rotation owes one sweepPeriod-th of the lines, so that a line is
 	// cleaned long before its stamp, a byte, could be mistaken for a later one.
 	sweepPeriod = 200
-	// sweepRecords is for how many records TestAndAdd cleans an owed line. At
-	// the sizes of [Size] a generation has several times the records it needs.
+	// sweepRecords is for how many records one owed line is cleaned. At the sizes
+	// of [Size] a generation has several times the records it needs.
 	sweepRecords = 16
 	// sweepIdle is how many lines a call of Sweep cleans.
 	sweepIdle = 256
@@ -69,7 +69,7 @@ type Sliced struct {
 	spots   spots
 }
 
-// kernel is TestAndAdd for at most [batch] hashes, without the sweep.
+// kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep.
 type kernel func(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 
 // spots is where the hashes of a batch lie: scratch between the two passes.
@@ -108,12 +108,23 @@ func NewSliced(p Params) (*Sliced, error) {
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.
 func (s *Sliced) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.inBatches(s.kernel, hashes, learn, room, ages)
+}
+
+// Learn implements [Set]. It allocates nothing but journal. Whoever makes a
+// filter again waits for its input, so the plain loop is fast enough.
+func (s *Sliced) Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.inBatches(learnLoop, hashes, learn, room, ages)
+}
+
+// inBatches gives the hashes to k, and sweeps.
+func (s *Sliced) inBatches(k kernel, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(learn) != len(hashes) || len(ages) != len(hashes) {
-		panic("BUG: TestAndAdd with slices of different lengths")
+		panic("BUG: filter: slices of different lengths")
 	}
 	for len(hashes) > 0 {
 		n := min(batch, len(hashes))
-		added += s.kernel(s, hashes[:n], learn[:n], room-added, ages[:n])
+		added += k(s, hashes[:n], learn[:n], room-added, ages[:n])
 		s.sweep(uint64(n+sweepRecords-1) / sweepRecords)
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
 	}

@@ -24,6 +24,8 @@ func TestStampsNeverAlias(t *testing.T) {
 				switch r.IntN(40) {
 				case 0: // fill many lines at once, then leave them alone
 					hashes, learn := batchOf(r, 100)
+					u.learn(t, hashes, learn, uint64(len(hashes)))
+					hashes, learn = batchOf(r, 100)
 					u.testAndAdd(t, hashes, learn, uint64(len(hashes)))
 				case 1:
 					u.Sweep()
@@ -173,6 +175,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			for range 50 {
 				f.fill()
 				s.TestAndAdd(f.hashes, f.learn, 200, f.ages)
+				s.Learn(f.hashes, f.learn, 200, f.ages)
 			}
 			if n++; n%5 == 0 {
 				s.Rollback()

@@ -33,12 +33,21 @@ func newExactSet() *exactSet {
 }
 
 func (s *exactSet) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.addUnless(0xff, hashes, learn, room, ages)
+}
+
+func (s *exactSet) Learn(hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.addUnless(1, hashes, learn, room, ages)
+}
+
+// addUnless adds the hashes that no generation of the ages in known holds.
+func (s *exactSet) addUnless(known uint8, hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(learn) != len(hashes) || len(ages) != len(hashes) {
 		panic("exactSet: lengths differ")
 	}
 	for i, h := range hashes {
 		ages[i] = s.Test(h)
-		if ages[i] == 0 && learn[i] && added < room {
+		if ages[i]&known == 0 && learn[i] && added < room {
 			s.gens[0][h] = struct{}{}
 			s.journal = append(s.journal, exactEntry{hash: h})
 			added++
