@@ -1,0 +1,285 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/bench"
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/internal/workload"
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// long says whether tests run at their full size: STREAMDEDUP_LONG=1.
+func long() bool { return os.Getenv("STREAMDEDUP_LONG") == "1" }
+
+// seed is that of the test's randomness; STREAMDEDUP_SEED repeats a run.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := rand.Uint64()
+	if text := os.Getenv("STREAMDEDUP_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("STREAMDEDUP_SEED: %v", err)
+		}
+	}
+	t.Logf("STREAMDEDUP_SEED=%d", n)
+	return n
+}
+
+// binary is the program, built once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "streamdedup-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "streamdedup")
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/streamdedup").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// process is a running streamdedup.
+type process struct {
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr bytes.Buffer
+}
+
+// start starts the program; it ends with the test at the latest.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(path, args...)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.Dir = t.TempDir()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+		if t.Failed() {
+			t.Logf("stderr of %v:\n%s", args, &p.stderr)
+		}
+	})
+	return p
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatalf("kill: %v", err)
+	}
+	_ = p.cmd.Wait() // it says that it was killed
+}
+
+// stop ends the process by a first SIGINT, and expects success.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatalf("interrupt: %v", err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatalf("after an interrupt: %v", err)
+	}
+}
+
+// stream is a workload in a topic, and where its survivors go.
+type stream struct {
+	broker         *bench.Broker
+	workload       workload.Config
+	in, out, group string
+}
+
+// newStream fills a topic of the tests' Kafka with w.
+func newStream(t *testing.T, w workload.Config) *stream {
+	t.Helper()
+	brokers := kafkatest.Brokers(t)
+	broker, err := bench.ConnectBroker(brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	// Some clocks of a workload are years ahead.
+	any := "9223372036854775807"
+	settings := map[string]*string{"message.timestamp.after.max.ms": &any, "message.timestamp.before.max.ms": &any}
+	s := &stream{
+		broker: broker, workload: w,
+		in:  kafkatest.Topic(t, brokers, w.Partitions, settings),
+		out: kafkatest.Topic(t, brokers, w.Partitions, settings),
+	}
+	s.group = s.out
+	if err := broker.Produce(t.Context(), s.in, w, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run starts the processor of the stream.
+func (s *stream) run(t *testing.T, more ...string) *process {
+	t.Helper()
+	args := []string{"run", "--brokers", s.brokers(), "--in", s.in, "--out", s.out, "--group", s.group, "--instance", "a",
+		"--window", s.workload.Window.String(), "--metrics-addr", "off", "--summary", "json"}
+	for _, spec := range s.workload.Kind.KeySpecs() {
+		args = append(args, "--key", spec)
+	}
+	return start(t, append(args, more...)...)
+}
+
+func (s *stream) brokers() string { return strings.Join(s.broker.Addresses(), ",") }
+
+// awaitLag waits until the group has at most so many offsets to read. It fails
+// the test when the process ends first.
+func (s *stream) awaitLag(t *testing.T, most int64) {
+	t.Helper()
+	for {
+		lag, begun, err := s.broker.Lag(t.Context(), s.group, s.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begun && lag <= most {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatalf("the group is %d offsets behind: %v", lag, t.Context().Err())
+		}
+	}
+}
+
+// report is what these tests need of `verify -o json`.
+type report struct {
+	In       uint64  `json:"in"`
+	Out      uint64  `json:"out"`
+	Unique   uint64  `json:"unique"`
+	Budget   float64 `json:"budget"`
+	Withheld struct {
+		Count uint64 `json:"count"`
+	} `json:"withheld"`
+	OK bool `json:"ok"`
+}
+
+// verify audits the output with the program's own command: bytes, order, and
+// every verdict.
+func (s *stream) verify(t *testing.T, fpr float64) report {
+	t.Helper()
+	args := []string{"verify", "--brokers", s.brokers(), "--in", s.in, "--out", s.out,
+		"--window", s.workload.Window.String(), "--fpr", strconv.FormatFloat(fpr, 'g', -1, 64), "-o", "json"}
+	for _, spec := range s.workload.Kind.KeySpecs() {
+		args = append(args, "--key", spec)
+	}
+	p := start(t, args...)
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatalf("verify: %v\n%s%s", err, &p.stdout, &p.stderr)
+	}
+	var r report
+	if err := json.Unmarshal(p.stdout.Bytes(), &r); err != nil {
+		t.Fatalf("verify printed %q: %v", &p.stdout, err)
+	}
+	if want := uint64(s.workload.Records()); r.In != want || !r.OK {
+		t.Fatalf("verify read %d records and says ok: %t, want %d and true", r.In, r.OK, want)
+	}
+	return r
+}
+
+// ids reads the output as a reader of committed records does, and counts each
+// event's ID. It knows nothing of audits and filters.
+func (s *stream) ids(t *testing.T) map[string]int {
+	t.Helper()
+	topic, err := kafkaio.OpenTopic(t.Context(), s.out, kgo.SeedBrokers(s.broker.Addresses()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topic.Close()
+	end, err := kafkaio.ParseStart("latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for p := range topic.Partitions() {
+		err := topic.Read(t.Context(), p, kafkaio.Start{}, end, func(_ int64, r *pipeline.Record) error {
+			counts[eventID(r.Value)]++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return counts
+}
+
+// truth is the ID of each event of the stream.
+func (s *stream) truth(t *testing.T) map[string]bool {
+	t.Helper()
+	g, err := workload.New(s.workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for r, ok := g.Next(); ok; r, ok = g.Next() {
+		ids[eventID(r.Value)] = true
+	}
+	return ids
+}
+
+// eventID is the text of a click's ID, found without a JSON parser.
+func eventID(value []byte) string {
+	const before, length = `{"event_id":"`, 36
+	return string(value[len(before) : len(before)+length])
+}
+
+// checkOnce fails unless each event is in the output once, except for at most so
+// many that are absent, and nothing else is.
+func (s *stream) checkOnce(t *testing.T, absent uint64) {
+	t.Helper()
+	truth, got := s.truth(t), s.ids(t)
+	missing := uint64(0)
+	for id := range truth {
+		switch n := got[id]; {
+		case n == 0:
+			missing++
+		case n > 1:
+			t.Errorf("event %s came out %d times", id, n)
+		}
+	}
+	for id := range got {
+		if !truth[id] {
+			t.Errorf("%s came out and is no event", id)
+		}
+	}
+	if missing > absent {
+		t.Errorf("%d events are absent, at most %d may be", missing, absent)
+	}
+}
