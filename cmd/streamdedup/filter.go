@@ -150,7 +150,7 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	p.clear()
 	stats := shard.Stats()
 	sum := newSummary(&counts, plan.FPRAt(stats.Loads), stats.Bytes, time.Since(start))
-	err = errors.Join(filterError(err), shard.Close())
+	err = errors.Join(filterError(err), counts.Check(), shard.Close())
 	if errors.Is(err, errReaderGone) || err != nil && sum.In == 0 {
 		return err
 	}
