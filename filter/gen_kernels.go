@@ -24,7 +24,7 @@ var geometries = []geometry{{2, 4}, {2, 5}, {2, 6}, {2, 7}, {2, 8}, {3, 3}, {3, 
 type geometry struct{ D, K int }
 
 // Name is the kernel's.
-func (g geometry) Name() string { return fmt.Sprintf("testAndAdd%dx%d", g.D, g.K) }
+func (g geometry) Name() string { return fmt.Sprintf("add%dx%d", g.D, g.K) }
 
 // Lines are the numbers of a key's lines.
 func (g geometry) Lines() []int { return upTo(g.D) }
@@ -68,7 +68,7 @@ var kernels = map[[2]int]kernel{
 {{- end}}
 }
 {{range $g := .}}
-func {{.Name}}(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func {{.Name}}(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -100,7 +100,7 @@ func {{.Name}}(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8
 	{{- end}}
 		held := {{range $j := .Lines}}{{if $j}} & {{end}}s.fresh[l{{$j}}[stampCell]]{{range $c := $g.Cells}} & *c{{$j}}{{$c}}{{end}}{{end}}
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++

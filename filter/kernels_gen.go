@@ -4,18 +4,18 @@ package filter
 
 // kernels are the unrolled ones, by lines a key and cells a line.
 var kernels = map[[2]int]kernel{
-	{2, 4}: testAndAdd2x4,
-	{2, 5}: testAndAdd2x5,
-	{2, 6}: testAndAdd2x6,
-	{2, 7}: testAndAdd2x7,
-	{2, 8}: testAndAdd2x8,
-	{3, 3}: testAndAdd3x3,
-	{3, 4}: testAndAdd3x4,
-	{4, 4}: testAndAdd4x4,
-	{4, 5}: testAndAdd4x5,
+	{2, 4}: add2x4,
+	{2, 5}: add2x5,
+	{2, 6}: add2x6,
+	{2, 7}: add2x7,
+	{2, 8}: add2x8,
+	{3, 3}: add3x3,
+	{3, 4}: add3x4,
+	{4, 4}: add4x4,
+	{4, 5}: add4x5,
 }
 
-func testAndAdd2x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -50,7 +50,7 @@ func testAndAdd2x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c13 := &l1[cellOf(p1, 3)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -83,7 +83,7 @@ func testAndAdd2x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd2x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -122,7 +122,7 @@ func testAndAdd2x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c14 := &l1[cellOf(q1, 4)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -159,7 +159,7 @@ func testAndAdd2x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd2x6(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x6(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -200,7 +200,7 @@ func testAndAdd2x6(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c15 := &l1[cellOf(q1, 5)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & *c05 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14 & *c15
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -241,7 +241,7 @@ func testAndAdd2x6(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd2x7(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x7(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -284,7 +284,7 @@ func testAndAdd2x7(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c16 := &l1[cellOf(q1, 6)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & *c05 & *c06 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14 & *c15 & *c16
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -329,7 +329,7 @@ func testAndAdd2x7(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd2x8(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x8(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -374,7 +374,7 @@ func testAndAdd2x8(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c17 := &l1[cellOf(q1, 7)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & *c05 & *c06 & *c07 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14 & *c15 & *c16 & *c17
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -423,7 +423,7 @@ func testAndAdd2x8(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd3x3(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add3x3(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -464,7 +464,7 @@ func testAndAdd3x3(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c22 := &l2[cellOf(p2, 2)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & s.fresh[l2[stampCell]] & *c20 & *c21 & *c22
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -502,7 +502,7 @@ func testAndAdd3x3(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd3x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add3x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -546,7 +546,7 @@ func testAndAdd3x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c23 := &l2[cellOf(p2, 3)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & s.fresh[l2[stampCell]] & *c20 & *c21 & *c22 & *c23
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -590,7 +590,7 @@ func testAndAdd3x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd4x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add4x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -643,7 +643,7 @@ func testAndAdd4x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c33 := &l3[cellOf(p3, 3)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & s.fresh[l2[stampCell]] & *c20 & *c21 & *c22 & *c23 & s.fresh[l3[stampCell]] & *c30 & *c31 & *c32 & *c33
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -698,7 +698,7 @@ func testAndAdd4x4(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 	return added
 }
 
-func testAndAdd4x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add4x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -759,7 +759,7 @@ func testAndAdd4x5(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []u
 		c34 := &l3[cellOf(q3, 4)]
 		held := s.fresh[l0[stampCell]] & *c00 & *c01 & *c02 & *c03 & *c04 & s.fresh[l1[stampCell]] & *c10 & *c11 & *c12 & *c13 & *c14 & s.fresh[l2[stampCell]] & *c20 & *c21 & *c22 & *c23 & *c24 & s.fresh[l3[stampCell]] & *c30 & *c31 & *c32 & *c33 & *c34
 		ages[i] = s.ages(held)
-		if held != 0 || !learn[i] || added >= room {
+		if ages[i]&known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++

@@ -2,20 +2,9 @@ package filter
 
 //go:generate go run gen_kernels.go
 
-// testAndAddLoop is the kernel for every geometry: what the unrolled kernels do,
-// and what they are tested against.
-func testAndAddLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.loop(hashes, learn, room, ages, allAges)
-}
-
-// learnLoop is the kernel of Learn for every geometry.
-func learnLoop(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.loop(hashes, learn, room, ages, fillingAge)
-}
-
-// loop looks hashes up and adds those that no generation of the ages in known
-// holds.
-func (s *Sliced) loop(hashes []Hash, learn []bool, room uint64, ages []uint8, known uint8) (added uint64) {
+// addLoop is the kernel for every geometry: what the unrolled kernels do, and
+// what they are tested against.
+func addLoop(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	d := s.params.LinesPerKey
 	for i, h := range hashes {
 		for j := range d {

@@ -69,8 +69,9 @@ type Sliced struct {
 	spots   spots
 }
 
-// kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep.
-type kernel func(s *Sliced, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
+// kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep: it
+// adds those that no generation of the ages in known holds.
+type kernel func(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 
 // spots is where the hashes of a batch lie: scratch between the two passes.
 type spots struct {
@@ -94,7 +95,7 @@ func NewSliced(p Params) (*Sliced, error) {
 	s := &Sliced{
 		params: p,
 		lines:  lines,
-		kernel: testAndAddLoop,
+		kernel: addLoop,
 		memory: memory,
 	}
 	if k, ok := kernels[[2]int{p.LinesPerKey, p.CellsPerLine}]; ok {
@@ -108,23 +109,22 @@ func NewSliced(p Params) (*Sliced, error) {
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.
 func (s *Sliced) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.inBatches(s.kernel, hashes, learn, room, ages)
+	return s.addUnless(allAges, hashes, learn, room, ages)
 }
 
-// Learn implements [Set]. It allocates nothing but journal. Whoever makes a
-// filter again waits for its input, so the plain loop is fast enough.
+// Learn implements [Set]. It allocates nothing but journal.
 func (s *Sliced) Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.inBatches(learnLoop, hashes, learn, room, ages)
+	return s.addUnless(fillingAge, hashes, learn, room, ages)
 }
 
-// inBatches gives the hashes to k, and sweeps.
-func (s *Sliced) inBatches(k kernel, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+// addUnless adds the hashes that no generation of the ages in known holds.
+func (s *Sliced) addUnless(known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(learn) != len(hashes) || len(ages) != len(hashes) {
 		panic("BUG: filter: slices of different lengths")
 	}
 	for len(hashes) > 0 {
 		n := min(batch, len(hashes))
-		added += k(s, hashes[:n], learn[:n], room-added, ages[:n])
+		added += s.kernel(s, known, hashes[:n], learn[:n], room-added, ages[:n])
 		s.sweep(uint64(n+sweepRecords-1) / sweepRecords)
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
 	}
