@@ -258,15 +258,3 @@ func chooseCodec(ctx context.Context, cfg Config, cl *kgo.Client, f found) (kgo.
 	}
 	return codecs["lz4"], nil
 }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

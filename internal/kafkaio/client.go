@@ -36,16 +36,11 @@ func (s *Session) join(ctx context.Context) error {
 func (s *Session) fence(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.TxnTimeout)
 	defer cancel()
-	for try := 0; ; try++ {
-		err := s.tryFence(ctx)
-		if err == nil {
-			return nil
-		}
-		if isFinal(err) || ctx.Err() != nil || pause(ctx, backoff(try)) != nil {
-			return hinted("check that the transaction coordinator is up, and that we may write with this transactional ID",
-				"take over transactional ID %q: %w", s.cfg.transactionalID(), err)
-		}
+	if err := persist(ctx, func() error { return s.tryFence(ctx) }); err != nil {
+		return hinted("check that the transaction coordinator is up, and that we may write with this transactional ID",
+			"take over transactional ID %q: %w", s.cfg.transactionalID(), err)
 	}
+	return nil
 }
 
 // tryFence takes a client of its own, which remembers a failure.
@@ -62,7 +57,7 @@ func (s *Session) tryFence(ctx context.Context) error {
 
 // replace gives up the member and becomes a new one, for when the old one's
 // producer is beyond repair. All partitions are lost, and come again by
-// assignment. It tries for as long as a transaction may last.
+// assignment.
 func (s *Session) replace(ctx context.Context, cause error) error {
 	s.warn.warn("starting a new client", "cause", cause)
 	for p := range s.parts {
@@ -72,23 +67,13 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 	s.cycle = transaction{}
 	s.failures.take()
 	s.member.Load().group.CloseAllowingRebalance()
-	deadline := time.Now().Add(s.cfg.TxnTimeout)
-	for try := 0; ; try++ {
-		err := s.join(ctx)
-		if err == nil {
-			return nil
-		}
-		if isFinal(err) || time.Now().After(deadline) {
-			return fmt.Errorf("start a new client after %w: %w", cause, err)
-		}
-		if err := pause(ctx, backoff(try)); err != nil {
-			return fmt.Errorf("start a new client after %w: %w", cause, err)
-		}
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.TxnTimeout)
+	defer cancel()
+	if err := persist(ctx, func() error { return s.join(ctx) }); err != nil {
+		return fmt.Errorf("start a new client after %w: %w", cause, err)
 	}
+	return nil
 }
-
-// backoff is the pause after the n-th failure in a row.
-func backoff(n int) time.Duration { return min(50*time.Millisecond<<min(n, 10), 5*time.Second) }
 
 // fenced is the error of a process whose identity another has taken.
 func (s *Session) fenced(cause error) error {

@@ -43,7 +43,11 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if !s.begin() {
 		return s.abort(ctx, s.cycle.broken)
 	}
-	flushed := s.client().Flush(ctx)
+	// An output that does not answer ends in an abort while the transaction is
+	// still ours.
+	flushing, stop := context.WithTimeout(ctx, s.cfg.TxnTimeout/2)
+	flushed := s.client().Flush(flushing)
+	stop()
 	if s.failures.any.Load() || flushed != nil {
 		return s.abort(ctx, flushed)
 	}

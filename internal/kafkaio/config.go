@@ -199,9 +199,8 @@ func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
 		// an error with a name, never a jump.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		// An output that does not answer ends in an abort while the transaction is
-		// still ours.
-		kgo.RecordDeliveryTimeout(c.TxnTimeout/2),
+		// No RecordDeliveryTimeout: it counts from a record's own time, and ours keep
+		// the times that they came with.
 	)
 	return append(opts, moving(out, codec)...)
 }
@@ -235,6 +234,7 @@ func Moving(codec string) ([]kgo.Opt, error) {
 }
 
 const (
+	metadataMinAge     = 250 * time.Millisecond
 	fetchWait          = 500 * time.Millisecond
 	maxBufferedRecords = 1 << 19
 	maxBufferedBytes   = 128 << 20
@@ -250,6 +250,9 @@ func (c Config) connection() []kgo.Opt {
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("streamdedup"),
 		kgo.WithLogger(clientLog{c.Logger}),
+		// After a leader has moved nothing goes on before the next look at the
+		// metadata; kgo would wait five seconds with it.
+		kgo.MetadataMinAge(metadataMinAge),
 	}
 	return append(opts, c.Client...)
 }

@@ -41,11 +41,14 @@ func isForgotten(err error) bool {
 		errors.Is(err, kerr.TransactionalIDNotFound)
 }
 
+// errUnreadable is an error of a read that no retry can heal.
+var errUnreadable = errors.New("cannot be read")
+
 // isFinal is whether the broker has answered, and the same question would get the
 // same answer.
 func isFinal(err error) bool {
 	var broker *kerr.Error
-	return errors.As(err, &broker) && !broker.Retriable
+	return errors.Is(err, errUnreadable) || errors.Is(err, errNotOurs) || errors.As(err, &broker) && !broker.Retriable
 }
 
 // isForbidden is whether no retry can help until someone grants a right.

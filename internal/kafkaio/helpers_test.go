@@ -47,7 +47,7 @@ type scene struct {
 
 func newScene(t *testing.T, brokers []string, partitions int) *scene {
 	t.Helper()
-	s := &scene{t: t, brokers: brokers, wire: &wire{}, next: make([]int, partitions)}
+	s := &scene{t: t, brokers: brokers, next: make([]int, partitions)}
 	in := kafkatest.Topic(t, brokers, int32(partitions), nil)
 	out := kafkatest.Topic(t, brokers, int32(partitions), nil)
 	s.cfg = Config{
@@ -55,9 +55,8 @@ func newScene(t *testing.T, brokers []string, partitions int) *scene {
 		Group: "g-" + in, Instance: "i",
 		CommitInterval: 50 * time.Millisecond, SessionTimeout: 6 * time.Second, TxnTimeout: 20 * time.Second,
 		Compression: "auto", Logger: testLog(t),
-		Client: []kgo.Opt{kgo.Dialer(s.wire.dial), kgo.RequestRetries(3),
-			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })},
 	}
+	s.rewire()
 	s.rules = pipeline.Config{
 		Keys: []string{"value"}, Seed: 7, Time: "record", Kind: "sliced",
 		Window: window.Config{Span: time.Hour, GenerationCapacity: 1 << 16},
@@ -277,6 +276,7 @@ func (r *run) judged(n int) {
 	until(r.t, fmt.Sprintf("%d records judged", n), func() bool {
 		select {
 		case err := <-r.end:
+			close(r.end)
 			r.t.Fatalf("the engine ended after %d records: %v", r.engine.Snapshot().Counts.In, err)
 		default:
 		}
@@ -305,4 +305,38 @@ func extentOf(ctx context.Context, cl *kgo.Client, topic string) (extent, error)
 	starts.Each(func(o kadm.ListedOffset) { e.starts[o.Partition] = o.Offset })
 	ends.Each(func(o kadm.ListedOffset) { e.ends[o.Partition] = o.Offset })
 	return e, err
+}
+
+// kill ends the engine as a killed process ends: from one moment to the next the
+// brokers hear nothing of it any more. The scene gets a new wire.
+func (s *scene) kill(r *run) {
+	s.wire.cut()
+	r.stop()
+	s.rewire()
+}
+
+// rewire gives the next sessions a wire of their own.
+func (s *scene) rewire() {
+	s.wire = &wire{}
+	s.cfg.Client = []kgo.Opt{kgo.Dialer(s.wire.dial), kgo.RequestRetries(3),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })}
+}
+
+// caughtUp waits until the group has committed the input's end.
+func (s *scene) caughtUp() {
+	s.t.Helper()
+	ctx, cl := ctx(s.t), s.client()
+	until(s.t, "the group is at the input's end", func() bool {
+		e, err := extentOf(ctx, cl, s.cfg.In[0])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		got, err := fetchOffsets(ctx, cl, s.cfg.Group)
+		for p, end := range e.ends {
+			if err != nil || got.of(pipeline.Partition{Topic: s.cfg.In[0], Number: p}).next < end {
+				return false
+			}
+		}
+		return true
+	})
 }

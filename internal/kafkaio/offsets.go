@@ -42,19 +42,15 @@ func (o offsets) topic(name string) (metadata []string) {
 
 // committed asks the group's coordinator for all offsets. It waits, until ctx
 // ends, for transactions that are about to commit some, and for a coordinator.
-func (s *Session) committed(ctx context.Context) (offsets, error) {
-	for try := 0; ; try++ {
-		got, err := fetchOffsets(ctx, s.admin, s.cfg.Group)
-		if err == nil {
-			return got, nil
-		}
-		if ctx.Err() != nil || isFinal(err) {
-			return nil, fmt.Errorf("fetch the offsets of group %q: %w", s.cfg.Group, err)
-		}
-		if err := pause(ctx, backoff(min(try, 3))); err != nil {
-			return nil, fmt.Errorf("fetch the offsets of group %q: %w", s.cfg.Group, err)
-		}
+func (s *Session) committed(ctx context.Context) (got offsets, err error) {
+	err = persist(ctx, func() error {
+		got, err = fetchOffsets(ctx, s.admin, s.cfg.Group)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fetch the offsets of group %q: %w", s.cfg.Group, err)
 	}
+	return got, nil
 }
 
 func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, error) {
@@ -85,23 +81,24 @@ var errNotOurs = errors.New("the partition is not ours any more")
 // commitStart commits where p begins, as the member that has it. It fails with
 // errNotOurs when that is no longer us: the next owner commits its own.
 func (s *Session) commitStart(ctx context.Context, p pipeline.Partition, start committed) error {
-	for try := 0; ; try++ {
+	err := persist(ctx, func() error {
 		err := s.tryCommitStart(ctx, p, start)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, kerr.FencedInstanceID):
-			return s.fenced(err)
-		case errors.Is(err, kerr.IllegalGeneration), errors.Is(err, kerr.RebalanceInProgress), errors.Is(err, kerr.UnknownMemberID):
-			// The group moves on; what it says next decides.
-		case errors.Is(err, errNotOurs), isFinal(err):
-			return fmt.Errorf("commit the start of %s: %w", p, err)
+		if errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.UnknownMemberID) {
+			// The group moves on; what it says next decides. No retry of the same.
+			return fmt.Errorf("%w: %s", errGroupMoves, err)
 		}
-		if err := pause(ctx, backoff(min(try, 3))); err != nil {
-			return fmt.Errorf("commit the start of %s: %w", p, err)
-		}
+		return err
+	})
+	if errors.Is(err, kerr.FencedInstanceID) {
+		return s.fenced(err)
 	}
+	if err != nil {
+		return fmt.Errorf("commit the start of %s: %w", p, err)
+	}
+	return nil
 }
+
+var errGroupMoves = errors.New("the group is rebalancing")
 
 func (s *Session) tryCommitStart(ctx context.Context, p pipeline.Partition, start committed) error {
 	m := s.member.Load()

@@ -32,7 +32,8 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	}
 	for p, t := range s.parts {
 		if t.running && t.failed != nil {
-			s.stop(p, t, t.failed, &polled)
+			s.trouble(ctx, p, t, t.failed, &polled)
+			t.failed = nil
 		}
 	}
 	now := time.Now().UnixMilli()
@@ -106,7 +107,7 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 	p := pipeline.Partition{Topic: topic, Number: got.Partition}
 	t := s.parts[p]
 	if t == nil && got.Err != nil {
-		return s.troubled(got.Err)
+		return s.ofGroup(got.Err)
 	}
 	if t == nil || !t.running {
 		if t != nil && t.next == nowhere && got.Err != nil {
@@ -123,13 +124,31 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 	}
 	s.lag.position(p, t.next.offset)
 	if got.Err != nil {
-		s.stop(p, t, got.Err, polled)
+		s.trouble(ctx, p, t, got.Err, polled)
 	}
 	return nil
 }
 
-// troubled judges an error that is of no partition we read.
-func (s *Session) troubled(err error) error {
+// trouble judges an error of a partition that we read. Not all that the client
+// gives up is lost: what the broker did not say itself, we ask for in our own way.
+func (s *Session) trouble(ctx context.Context, p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
+	var loss *kgo.ErrDataLoss
+	if !isFinal(err) && !errors.As(err, &loss) {
+		asking, cancel := context.WithTimeout(ctx, explainTimeout)
+		defer cancel()
+		_, asked := newReader(s.admin, s.found.inputs[p.Topic].id, p, t.next.offset).fetch(asking)
+		if !isFinal(asked) {
+			s.warn.warn("cannot read a partition, trying again", "partition", p.String(), "error", err)
+			s.reseek(p)
+			return
+		}
+		err = asked
+	}
+	s.stop(p, t, err, polled)
+}
+
+// ofGroup judges an error that is of no partition we read.
+func (s *Session) ofGroup(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return nil // the wait is over

@@ -36,35 +36,22 @@ func newReader(client *kgo.Client, topicID kadm.TopicID, p pipeline.Partition, f
 		decompressor: kgo.DefaultDecompressor()}
 }
 
-// errUnreadable is an error that no retry of a read can heal.
-var errUnreadable = errors.New("cannot be read")
-
 const (
 	readWait     = 200 * time.Millisecond
 	readMaxBytes = 8 << 20
-	readBackoff  = 100 * time.Millisecond
 )
 
 // read returns the next records, markers among them, and moves on. It returns
 // none when there are none yet, or when all that it passed was aborted. It tries
 // again, until ctx ends, whatever can pass by itself.
-func (r *reader) read(ctx context.Context) ([]*kgo.Record, error) {
-	for {
-		records, err := r.fetch(ctx)
-		if err == nil {
-			return records, nil
+func (r *reader) read(ctx context.Context) (records []*kgo.Record, err error) {
+	err = persist(ctx, func() error {
+		if records, err = r.fetch(ctx); err != nil {
+			r.leader = nil // it may have moved
 		}
-		if ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), err)
-		}
-		if errors.Is(err, errUnreadable) || isFinal(err) {
-			return nil, err
-		}
-		r.leader = nil
-		if err := pause(ctx, readBackoff); err != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return records, err
 }
 
 // fetch is one request.

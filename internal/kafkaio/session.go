@@ -122,6 +122,14 @@ func (s *Session) seek(parts ...pipeline.Partition) {
 	s.client().SetOffsets(offsets)
 }
 
+// reseek makes the client read p anew, also where it believes to do so already.
+func (s *Session) reseek(p pipeline.Partition) {
+	at := s.parts[p].next.offset
+	for _, offset := range []int64{at + 1, at} {
+		s.client().SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Number: {Epoch: -1, Offset: offset}}})
+	}
+}
+
 // Release implements [pipeline.Session].
 func (s *Session) Release() { s.client().AllowRebalance() }
 

@@ -28,15 +28,19 @@ func (s Start) offset(ctx context.Context, adm *kadm.Client, p pipeline.Partitio
 	return at, nil
 }
 
-// lookUp asks for one of a partition's offsets.
-func lookUp(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), p pipeline.Partition) (int64, error) {
-	listed, err := list(ctx, p.Topic)
-	if err != nil {
-		return 0, err
-	}
-	at, ok := listed.Lookup(p.Topic, p.Number)
-	if !ok {
-		return 0, fmt.Errorf("the brokers do not know partition %s", p)
-	}
-	return at.Offset, at.Err
+// lookUp asks for one of a partition's offsets, until ctx ends.
+func lookUp(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), p pipeline.Partition) (offset int64, err error) {
+	err = persist(ctx, func() error {
+		listed, err := list(ctx, p.Topic)
+		if err != nil {
+			return err
+		}
+		at, ok := listed.Lookup(p.Topic, p.Number)
+		if !ok {
+			return fmt.Errorf("the brokers do not know partition %s", p)
+		}
+		offset = at.Offset
+		return at.Err
+	})
+	return offset, err
 }

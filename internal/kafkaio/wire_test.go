@@ -3,11 +3,11 @@ package kafkaio
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
-	"sync/atomic"
+	"syscall"
 )
 
 // What happens to one request on the wire.
@@ -22,10 +22,11 @@ const (
 // wire is a network that loses what a test wants it to. A lost message closes the
 // connection, as a real loss ends in a time-out and a new one.
 type wire struct {
-	mu   sync.Mutex
-	rule func(key int16, nth int) fate
-	seen map[int16]int
-	down atomic.Bool
+	mu    sync.Mutex
+	rule  func(key int16, nth int) fate
+	seen  map[int16]int
+	conns map[net.Conn]bool
+	down  bool
 }
 
 // set sets the rule, nil for none; nth counts the requests of a key from 1.
@@ -45,17 +46,35 @@ func (w *wire) judge(key int16) fate {
 	return w.rule(key, w.seen[key])
 }
 
-var errLost = errors.New("lost on the wire")
+// errLost is what a client sees of a connection that has died.
+var errLost = &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.ECONNRESET)}
 
 func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if w.down.Load() {
-		return nil, errLost
-	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		conn.Close()
+		return nil, errLost
+	}
+	if w.conns == nil {
+		w.conns = map[net.Conn]bool{}
+	}
+	w.conns[conn] = true
 	return &wireConn{Conn: conn, wire: w, doomed: map[uint32]bool{}}, nil
+}
+
+// cut ends all connections for good.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = true
+	for conn := range w.conns {
+		conn.Close()
+	}
 }
 
 // wireConn sees whole requests in Write, which is how kgo writes them, and cuts
