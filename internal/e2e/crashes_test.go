@@ -23,21 +23,20 @@ func TestCrashes(t *testing.T) {
 	random := rand.New(rand.NewPCG(w.Seed, 1))
 	args := []string{"--capacity", "10M", "--fpr", "1e-6", "--session-timeout", "6s", "--commit-interval", "50ms"}
 
-	share := int64(events+copies) / int64(kills+1)
-	left := int64(events + copies)
-	for range kills {
+	left := int64(w.Records())
+	for n := range kills {
 		p := s.run(t, args...)
-		// Each process gets about its share done, and dies at any point of a
-		// transaction of 50 ms.
-		left -= share/2 + random.Int64N(share)
-		s.awaitLag(t, max(left, 1))
+		// Each process gets about its share of what is left done, and dies at any
+		// point of a transaction of 50 ms.
+		share := left / int64(kills+1-n)
+		s.awaitLag(t, left-share/2-random.Int64N(share+1))
 		time.Sleep(time.Duration(random.IntN(50_000)) * time.Microsecond)
 		p.kill(t)
-		lag, _, err := s.broker.Lag(t.Context(), s.group, s.in)
-		if err != nil {
+		var err error
+		if left, _, err = s.broker.Lag(t.Context(), s.group, s.in); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("killed with %d of %d records to go", lag, w.Records())
+		t.Logf("killed with %d of %d records to go", left, w.Records())
 	}
 	p := s.run(t, args...)
 	s.awaitLag(t, 0)
