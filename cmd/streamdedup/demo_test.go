@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/streamdedup/streamdedup/bench"
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+)
+
+// object reads a report.
+func object(t *testing.T, stdout string) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(stdout), &o); err != nil {
+		t.Fatalf("stdout is no JSON: %v\n%s", err, stdout)
+	}
+	return o
+}
+
+func TestDemo(t *testing.T) {
+	f := func(want map[string]any, args ...string) {
+		t.Helper()
+		code, stdout, stderr := exec("", append([]string{"demo", "-o", "json", "--records", "20k", "--partitions", "3"}, args...)...)
+		if code != exitOK || stderr != "" {
+			t.Fatalf("%v: exit code %d, stderr:\n%s", args, code, stderr)
+		}
+		got := object(t, stdout)
+		for name, v := range want {
+			if got[name] != v {
+				t.Errorf("%v: %s is %v, want %v", args, name, got[name], v)
+			}
+		}
+		if got["events_per_second"].(float64) <= 0 || got["memory_bytes"].(float64) <= 0 {
+			t.Errorf("%v: nothing was measured: %v", args, got)
+		}
+	}
+	exact := map[string]any{
+		"ok": true, "in": 20_000.0, "unique": 18_000.0, "duplicate": 2_000.0, "missed_duplicates": 0.0, "withheld": 0.0, "lost": 0.0,
+	}
+	f(exact, "--fpr", "1e-6")
+	f(exact, "--fpr", "1e-6", "--workload", "telemetry", "--seed", "9", "--filter", "classic")
+}
+
+func TestDemoFailsWhereTheFilterIsTooSmall(t *testing.T) {
+	code, stdout, stderr := exec("", "demo", "--records", "20k", "--capacity", "1k")
+	if code != exitFailed || !strings.Contains(stdout, "audit: FAILED") || !strings.Contains(stdout, "missed") {
+		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
+	}
+	if !strings.Contains(stderr, "duplicates inside the window came out") || !strings.Contains(stderr, "hint: ") || !strings.Contains(stderr, "--capacity") {
+		t.Errorf("stderr does not say what to do:\n%s", stderr)
+	}
+}
+
+func TestDemoRefuses(t *testing.T) {
+	for _, args := range [][]string{{"--records", "0"}, {"--window", "3ms"}, {"--fpr", "2"}, {"--workload", "orders"}, {"extra"}} {
+		if code, _, stderr := exec("", append([]string{"demo"}, args...)...); code != exitUsage {
+			t.Errorf("%v: exit code %d, want 2; stderr:\n%s", args, code, stderr)
+		}
+	}
+}
+
+func TestVerify(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in, out := kafkatest.Topic(t, brokers, 2, nil), kafkatest.Topic(t, brokers, 2, nil)
+	verify := func(more ...string) (int, string, string) {
+		return exec("", append([]string{"verify", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out, "--key", "json:id"}, more...)...)
+	}
+	finding := func(o map[string]any, name string) float64 { return o[name].(map[string]any)["count"].(float64) }
+
+	// Partition 0 has a a b, partition 1 has c d.
+	a, b, c, d := `{"id":"a"}`, `{"id":"b"}`, `{"id":"c"}`, `{"id":"d"}`
+	produce(t, brokers, in, 2, a, c, a, d, b)
+	s := defaultRun()
+	s.brokers, s.in, s.out, s.group, s.instance, s.keys, s.capacity = brokers, []string{in}, out, "g", "i", []string{"json:id"}, 1000
+	broker, err := bench.ConnectBroker(brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	if _, err := processed(t.Context(), broker, s, in, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	code, stdout, stderr := verify("-o", "json")
+	if o := object(t, stdout); code != exitOK || o["ok"] != true || o["in"] != 5.0 || o["unique"] != 4.0 || o["duplicate"] != 1.0 {
+		t.Errorf("exit code %d, stderr %q, report:\n%s", code, stderr, stdout)
+	}
+	// A wrong --key makes other verdicts right.
+	if code, stdout, _ = verify("--key", "key", "-o", "json"); code != exitFailed || finding(object(t, stdout), "lost") != 1 {
+		t.Errorf("without IDs: exit code %d, report:\n%s", code, stdout)
+	}
+	// Too much for the memory.
+	if code, _, stderr = verify("--max-records", "2"); code != exitFailed || !strings.Contains(stderr, "hint: raise --max-records") {
+		t.Errorf("over the limit: exit code %d, stderr:\n%s", code, stderr)
+	}
+
+	produce(t, brokers, out, 2, `{"id":"x"}`)
+	code, stdout, stderr = verify("-o", "json")
+	if code != exitFailed || finding(object(t, stdout), "foreign") != 1 || !strings.Contains(stderr, "not in the input") {
+		t.Errorf("with a foreign record: exit code %d, stderr %q, report:\n%s", code, stderr, stdout)
+	}
+	code, stdout, _ = verify()
+	if code != exitFailed || !strings.Contains(stdout, "at partition 0 out ") {
+		t.Errorf("the text names no place:\n%s", stdout)
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		if code, _, stderr := exec("", append([]string{"verify"}, args...)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, stderr:\n%swant 2 and %q", args, code, stderr, want)
+		}
+	}
+	f("--brokers is required")
+	f("--key is required", "--brokers", "x:1", "--in", "a", "--out", "b")
+	f("are both \"a\"", "--brokers", "x:1", "--in", "a", "--out", "a", "--key", "key")
+	f("--time none", "--brokers", "x:1", "--in", "a", "--out", "b", "--key", "key", "--time", "none")
+	f("--key:", "--brokers", "x:1", "--in", "a", "--out", "b", "--key", "nosuch:")
+	f("--max-records", "--brokers", "x:1", "--in", "a", "--out", "b", "--key", "key", "--max-records", "1e12")
+}
+
+func TestBenchKafka(t *testing.T) {
+	code, stdout, stderr := exec("", "bench", "kafka", "--records", "5k", "--partitions", "2", "--pairs", "1", "--capacity", "100k", "-o", "json")
+	if code != exitOK {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	o := object(t, stdout)
+	if o["embedded_broker"] != true || o["cpu_ratio_to_plain_copy"].(float64) <= 0 || len(o["results"].([]any)) != 3 {
+		t.Errorf("the report is:\n%s", stdout)
+	}
+}
+
+func TestBenchEngine(t *testing.T) {
+	args := []string{"bench", "engine", "--memory", "1MiB", "--fpr", "1%", "--layout", "fast"}
+	code, stdout, stderr := exec("", append(args, "-o", "json")...)
+	if code != exitOK {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	o := object(t, stdout)
+	if len(o["results"].([]any)) != 3 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1048576 --fpr 0.01 --layout fast") {
+		t.Errorf("the report is:\n%s", stdout)
+	}
+	if code, stdout, _ = exec("", append(args, "--filter", "sliced")...); code != exitOK || !strings.Contains(stdout, "sliced fast") || strings.Contains(stdout, "classic") {
+		t.Errorf("exit code %d, the text is:\n%s", code, stdout)
+	}
+	if code, _, _ = exec("", "bench", "engine", "--memory", "1KiB"); code != exitUsage {
+		t.Errorf("exit code %d for a filter of 1 KiB, want 2", code)
+	}
+}
