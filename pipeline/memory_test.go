@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type stream struct {
 	in        map[Partition][]Record
 	out       map[Partition][]delivered // committed
 	diverted  map[Partition][]delivered
+	mu        sync.Mutex // of positions, which restores read
 	positions map[Partition]Position
 	sizeLimit int // of a value; 0 is none
 	// divertLimit is the same for the diverted.
@@ -175,6 +177,8 @@ func (m *member) keep(positions []Position) {
 		}
 		to[p.partition] = append(to[p.partition], p.delivered)
 	}
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
 	for _, p := range positions {
 		m.s.positions[p.Partition] = p
 	}
@@ -219,7 +223,9 @@ func (m *member) Close(context.Context, bool) error {
 
 // Restore gives a partition its memory back from the stream's own input.
 func (s *stream) Restore(_ context.Context, p Partition, b Builder) (Restored, error) {
+	s.mu.Lock()
 	at := s.positions[p]
+	s.mu.Unlock()
 	if at.Metadata == "" {
 		shard, err := b.Fresh(false)
 		return Restored{shard, at.Next}, err

@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// No lock is taken in filter, window or shard, and none is waited for: a run of
+// the engine with every contention recorded shows none there. That the profile
+// records at all is shown by a lock of the test's own.
+func TestNoLockInTheShard(t *testing.T) {
+	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
+	contend()
+	rng := rand.New(rand.NewPCG(seed(t), 8))
+	s := newStream(4)
+	want := fill(s, rng, 50_000)
+	if _, err := run(t, s, newMember(s, 1, 2000, nil), engineConfig()); err != nil {
+		t.Fatal(err)
+	}
+	checkOutput(t, s, want)
+
+	var profile bytes.Buffer
+	if err := pprof.Lookup("mutex").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	text := profile.String()
+	if !strings.Contains(text, "pipeline.contend") {
+		t.Fatalf("the profile does not have the test's own lock:\n%s", text)
+	}
+	for _, where := range []string{"streamdedup/filter.", "streamdedup/window.", "internal/keys.", "pipeline.(*Shard)", "pipeline.(*worker)", "pipeline.(*ring)"} {
+		if strings.Contains(text, where) {
+			t.Errorf("a lock was contended in %s:\n%s", where, text)
+		}
+	}
+}
+
+// contend makes goroutines wait for each other's lock until some surely have.
+func contend() {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 200 {
+				mu.Lock()
+				runtime.Gosched()
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+}
