@@ -25,11 +25,11 @@ type copyJob struct {
 
 // options are those of a client that reads and writes as the product's own does.
 func (j copyJob) options(more ...kgo.Opt) ([]kgo.Opt, error) {
-	moving, err := kafkaio.Moving(j.codec)
+	opts, err := kafkaio.Moving(j.codec)
 	if err != nil {
 		return nil, err
 	}
-	opts := append(moving,
+	opts = append(opts,
 		kgo.SeedBrokers(j.brokers...), kgo.ConsumeTopics(j.in), kgo.KeepControlRecords(),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
@@ -87,7 +87,7 @@ func (j copyJob) plain(ctx context.Context, begin func()) error {
 
 // transactional copies in transactions of the interval.
 func (j copyJob) transactional(ctx context.Context, begin func()) error {
-	opts, err := j.options(kgo.TransactionalID(j.group), kgo.RequireStableFetchOffsets())
+	opts, err := j.options(kgo.TransactionalID(j.group))
 	if err != nil {
 		return err
 	}

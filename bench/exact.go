@@ -66,14 +66,14 @@ func (m *exactMap) Rotate(n int) {
 	}
 }
 
-func (m *exactMap) Sweep()                      {}
-func (m *exactMap) Seal()                       {}
-func (m *exactMap) Commit()                     {}
-func (m *exactMap) Rollback()                   { panic("BUG: the exact map cannot undo") }
-func (m *exactMap) JournalBytes() uint64        { return 0 }
-func (m *exactMap) Bytes() uint64               { return m.size }
-func (m *exactMap) AppendState(b []byte) []byte { panic("BUG: the exact map has no state format") }
-func (m *exactMap) Close() error                { m.rotations = nil; return nil }
+func (m *exactMap) Sweep()                    {}
+func (m *exactMap) Seal()                     {}
+func (m *exactMap) Commit()                   {}
+func (m *exactMap) Rollback()                 { panic("BUG: the exact map cannot undo") }
+func (m *exactMap) JournalBytes() uint64      { return 0 }
+func (m *exactMap) Bytes() uint64             { return m.size }
+func (m *exactMap) AppendState([]byte) []byte { panic("BUG: the exact map has no state format") }
+func (m *exactMap) Close() error              { m.rotations = nil; return nil }
 
 // scramble is the finaliser of splitmix64.
 func scramble(x uint64) uint64 {
