@@ -64,7 +64,7 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 		s.pending = append(s.pending, p)
 		s.forget(p)
 	}
-	s.cycle = transaction{}
+	s.closeCycle()
 	s.failures.take()
 	s.member.Load().group.CloseAllowingRebalance()
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.TxnTimeout)
@@ -90,14 +90,7 @@ const rivalPatience = 2 * time.Second
 // no is certain only after another had the time to join.
 func (s *Session) hasRival(ctx context.Context) (bool, error) {
 	for began, try := time.Now(), 0; ; try++ {
-		req := kmsg.NewPtrHeartbeatRequest()
-		req.Group = s.cfg.Group
-		req.MemberID, req.Generation = s.client().GroupMetadata()
-		req.InstanceID = &s.cfg.Instance
-		resp, err := req.RequestWith(ctx, s.admin)
-		if err == nil {
-			err = kerr.ErrorForCode(resp.ErrorCode)
-		}
+		err := s.heartbeat(ctx)
 		if errors.Is(err, kerr.FencedInstanceID) {
 			return true, nil
 		}
@@ -112,6 +105,32 @@ func (s *Session) hasRival(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
+}
+
+// heartbeat asks the coordinator whether we are the member that we were.
+func (s *Session) heartbeat(ctx context.Context) error {
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group = s.cfg.Group
+	req.MemberID, req.Generation = s.client().GroupMetadata()
+	req.InstanceID = &s.cfg.Instance
+	resp, err := req.RequestWith(ctx, s.admin)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.ErrorCode)
+}
+
+// stillMember is whether nobody else can have had our partitions up to now. A
+// rebalance that is being prepared has not taken any yet.
+func (s *Session) stillMember(ctx context.Context) (bool, error) {
+	err := persist(ctx, func() error { return s.heartbeat(ctx) })
+	if err == nil || errors.Is(err, kerr.RebalanceInProgress) {
+		return true, nil
+	}
+	if isFinal(err) {
+		return false, nil
+	}
+	return false, fmt.Errorf("ask group %q whether we are a member: %w", s.cfg.Group, err)
 }
 
 // leave takes the static member out of the group, which a client does not do

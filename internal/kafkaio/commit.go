@@ -16,8 +16,14 @@ import (
 type transaction struct {
 	open  bool
 	since time.Time // when it began, before the broker heard of it
+	// sending ends when what is not sent by then can no longer be committed. An
+	// output that does not answer must not hold the engine for ever.
+	sending context.Context //nolint:containedctx // it lives as long as the transaction
+	release context.CancelFunc
 	// broken is why it could not begin.
 	broken error
+	// spoilt is why it must not commit.
+	spoilt error
 }
 
 // begin begins a transaction unless one is open. It reports false when none can
@@ -27,12 +33,21 @@ func (s *Session) begin() bool {
 		return s.cycle.broken == nil
 	}
 	s.cycle.since = time.Now()
+	s.cycle.sending, s.cycle.release = context.WithTimeout(context.Background(), s.cfg.TxnTimeout/2)
 	if err := s.member.Load().group.Begin(); err != nil {
 		s.cycle.broken = fmt.Errorf("begin a transaction: %w", err)
 		return false
 	}
 	s.cycle.open = true
 	return true
+}
+
+// closeCycle forgets the open cycle, which has ended.
+func (s *Session) closeCycle() {
+	if s.cycle.release != nil {
+		s.cycle.release()
+	}
+	s.cycle = transaction{}
 }
 
 // Commit implements [pipeline.Session]. It does not heed the end of ctx: a commit
@@ -43,11 +58,7 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if !s.begin() {
 		return s.abort(ctx, s.cycle.broken)
 	}
-	// An output that does not answer ends in an abort while the transaction is
-	// still ours.
-	flushing, stop := context.WithTimeout(ctx, s.cfg.TxnTimeout/2)
-	flushed := s.client().Flush(flushing)
-	stop()
+	flushed := s.client().Flush(s.cycle.sending)
 	if s.failures.any.Load() || flushed != nil {
 		return s.abort(ctx, flushed)
 	}
@@ -56,8 +67,24 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 		return s.settle(ctx, positions, err)
 	}
 	s.keep(positions)
-	s.cycle, s.aborts = transaction{}, 0
+	s.closeCycle()
+	s.aborts = 0
 	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
+}
+
+// complete checks that each partition whose records are in the transaction is
+// among the positions: else they would come out again.
+func (s *Session) complete(positions []pipeline.Position) error {
+	named := make(map[pipeline.Partition]bool, len(positions))
+	for _, position := range positions {
+		named[position.Partition] = true
+	}
+	for p, t := range s.parts {
+		if t.delivered != t.committed && !named[p] {
+			return fmt.Errorf("records of %s are in a transaction without its position", p)
+		}
+	}
+	return nil
 }
 
 // endPatience is how long the end of a transaction may wait for the group. A
@@ -176,7 +203,7 @@ func (s *Session) endAborted(ctx context.Context) error {
 // rolledBack is the result of a cycle that is undone: reading goes on where it
 // began, after a pause that grows while nothing commits.
 func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeline.Refusal) (pipeline.CommitResult, error) {
-	s.cycle = transaction{}
+	s.closeCycle()
 	result := pipeline.CommitResult{
 		Settlement: pipeline.Aborted, Cause: cause, Refused: refusals,
 		Gone: s.gone(), Epochs: map[pipeline.Partition]uint64{},

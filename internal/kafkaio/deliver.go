@@ -87,6 +87,7 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 	}
 	t.delivered = src.end
 	group := s.member.Load().group
+	acknowledge := s.failures.acknowledge // once: the closure is on the heap
 	for i, o := range b.Outcomes {
 		if s.failures.any.Load() {
 			return nil // the cycle will be aborted: why send more
@@ -104,8 +105,8 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 		default:
 			continue
 		}
-		// The record's context must outlive the engine's: a stop finishes the cycle.
-		group.Produce(context.Background(), r, s.failures.acknowledge)
+		// The cycle's context and not the engine's: a stop finishes the cycle.
+		group.Produce(s.cycle.sending, r, acknowledge)
 	}
 	return nil
 }

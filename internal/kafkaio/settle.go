@@ -31,12 +31,22 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 	if err != nil {
 		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
 	}
+	// Another owner may have read the same, and committed the same, and would then
+	// be taken for us. While we are a member there is none.
+	member, err := s.stillMember(asking)
+	if err != nil {
+		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
+	}
+	if !member {
+		return s.lost(asking, fmt.Errorf("the group has thrown us out: %w", cause))
+	}
 	switch s.outcome(positions, offsets) {
 	case pipeline.Committed:
 		s.warn.warn("a commit failed by its answer and is done by the group's offsets", "error", cause)
 		s.keep(positions)
 		s.seek(s.running()...) // the client has gone back to the cycle's start
-		s.cycle, s.aborts = transaction{}, 0
+		s.closeCycle()
+		s.aborts = 0
 		return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
 	case pipeline.Aborted:
 		return s.rolledBack(asking, cause, nil)
