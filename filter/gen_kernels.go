@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen_kernels writes kernels_gen.go: TestAndAdd for a batch, unrolled for each
-// geometry that Size chooses. With loops over lines and cells as variables a
+// Gen_kernels writes kernels_gen.go: TestAndAdd and Learn for a batch, unrolled
+// for each geometry that Size chooses. With loops over lines and cells as variables a
 // look-up takes about twice the time.
 //
 // The unrolled code does what loop.go does, in the same order; a test compares

@@ -29,9 +29,11 @@
 // largest one seen. The first believed time then sets M wherever it lies. The
 // filling generation takes the number of that time, the older ones keep their
 // distance to it, and no bit moves: a bit belongs to a rotation, not to a number.
-// Since the new M may lie elsewhere in its slice than the old one, a hash
-// learned under the wall clock may be held for up to one slice less than W of
-// movement, or one more. This happens at most once in a partition's life.
+// The new M may lie elsewhere in its slice than the old one. Where it lies later,
+// and there are older generations, the filling one takes the next number, so that
+// nothing is held for less than W. What was learned until that generation ends may
+// be held for up to one slice of movement more. This happens at most once in a
+// partition's life.
 //
 // # Order
 //
@@ -53,7 +55,8 @@
 // Since M never falls, a generation is a range of offsets. [State] is the list of
 // them, a few hundred bytes as text, and [Rebuild] makes the window again from
 // that and the re-read input: offsets alone say which generation a record belongs
-// to. What a rebuilt window may hold otherwise is said at [Rebuilder].
+// to. A rebuilt window may hold a hash longer than the original, never shorter but
+// for what [Rebuilder] says.
 //
 // # Units and concurrency
 //

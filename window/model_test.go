@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/streamdedup/streamdedup/filter"
 )
@@ -11,6 +12,7 @@ import (
 // were right.
 type model struct {
 	cfg                   Config
+	exact                 bool // the set has no false positives
 	span, slice, maxAhead int64
 
 	begun, believed bool
@@ -18,13 +20,15 @@ type model struct {
 	number          int64 // of the filling generation
 	rotations       int64 // so far
 	moved           int64 // how far the stream has moved in all
+	stretched       int64 // the generation that took a number ahead of M's, -1 if none
 	load            uint64
 
-	firsts map[filter.Hash]reading // where a hash was learned
+	firsts map[filter.Hash]reading   // where the window last learned a hash
+	held   map[filter.Hash][]reading // what holds it: once a generation, oldest first
 
 	falsePositives int
-	heldLonger     int // hashes that a rebuild learned from a repeat
-	heldShorter    int // hashes that it learned before the window did
+	heldLonger     int // hashes of which a rebuild learned a later copy
+	unlearned      int // hashes that one could not learn and must not be blamed for
 }
 
 // reading is where the stream was when a record was read.
@@ -33,10 +37,11 @@ type reading struct {
 	byClock         bool // M was the wall clock
 }
 
-func newModel(cfg Config) *model {
+func newModel(cfg Config, exact bool) *model {
 	return &model{
-		cfg: cfg, span: cfg.Span.Milliseconds(), slice: cfg.Slice(), maxAhead: cfg.maxAheadMillis(),
-		firsts: map[filter.Hash]reading{},
+		cfg: cfg, exact: exact, span: cfg.Span.Milliseconds(), slice: cfg.Slice(), maxAhead: cfg.maxAheadMillis(),
+		stretched: -1,
+		firsts:    map[filter.Hash]reading{}, held: map[filter.Hash][]reading{},
 	}
 }
 
@@ -57,7 +62,7 @@ func (p *model) time(rec record) (marks Marks) {
 	case !p.believed:
 		p.believed = true
 		if p.begun {
-			p.m, p.number = rec.time, floorDiv(rec.time, p.slice)
+			p.believe(rec.time)
 		} else {
 			p.moveTo(rec.time)
 		}
@@ -71,10 +76,22 @@ func (p *model) time(rec record) (marks Marks) {
 	return marks
 }
 
+// believe makes t the stream time, which the filling generation must not have less
+// of before it than it had before the wall clock's, if there are older ones.
+func (p *model) believe(t int64) {
+	number := floorDiv(t, p.slice)
+	if p.rotations > 0 && (number+1)*p.slice-t < (p.number+1)*p.slice-p.m {
+		number++
+		p.stretched = p.rotations
+	}
+	p.m, p.number = t, number
+}
+
 // moveTo moves the stream to m and returns past how many generations.
 func (p *model) moveTo(m int64) (generations int64) {
 	number := floorDiv(m, p.slice)
 	if p.begun {
+		number = max(number, p.number)
 		generations = number - p.number
 		p.moved += m - p.m
 	}
@@ -92,21 +109,23 @@ func (p *model) moveTo(m int64) (generations int64) {
 func (p *model) check(rec record, got verdict) (here reading, err error) {
 	marks := p.time(rec)
 	here = reading{p.rotations, p.moved, !p.believed}
+	var want uint8
+	var since int64 // the last copy that was learned
+	if !rec.noID {
+		want, since = p.ages(rec.hash)
+	}
 	first, known := p.firsts[rec.hash]
-	known = known && !rec.noID
-	generations, moved := here.rotation-first.rotation, here.moved-first.moved
-	held := known && generations < filter.Generations
 
 	switch {
-	case held && got.ages&(1<<generations) == 0:
-		return here, fmt.Errorf("hash learned %d generations ago: %v", generations, got)
-	case known && !held && moved <= p.span-p.changeOfClock(first, here):
-		return here, fmt.Errorf("forgotten after the stream moved by %d of %d ms", moved, p.span)
-	case held && moved > p.span+p.slice+filter.Sealed-1+p.changeOfClock(first, here):
-		return here, fmt.Errorf("held when the stream had moved by %d of %d ms", moved, p.span)
+	case want&^got.ages != 0 || p.exact && got.ages != want:
+		return here, fmt.Errorf("want ages %08b: %v", want, got)
+	case known && !rec.noID && want == 0 && here.moved-first.moved <= p.span:
+		return here, fmt.Errorf("forgotten after the stream moved by %d of %d ms", here.moved-first.moved, p.span)
+	case want != 0 && since > p.span+p.slice+filter.Sealed-1+p.changeOfClock(rec.hash):
+		return here, fmt.Errorf("held when the stream had moved by %d of %d ms", since, p.span)
 	case rec.noID && got.ages != 0:
 		return here, fmt.Errorf("a record without an ID has ages: %v", got)
-	case got.ages != 0 && !held:
+	case got.ages != 0 && want == 0:
 		p.falsePositives++
 	}
 
@@ -118,6 +137,7 @@ func (p *model) check(rec record, got verdict) (here reading, err error) {
 	if learned {
 		p.load++
 		p.firsts[rec.hash] = here
+		p.held[rec.hash] = []reading{here}
 	}
 	if got.marks != marks || got.learned != learned {
 		return here, fmt.Errorf("got %v, want marks %v, learned %v", got, marks, learned)
@@ -125,31 +145,62 @@ func (p *model) check(rec record, got verdict) (here reading, err error) {
 	return here, nil
 }
 
-// changeOfClock is what a hash can be held shorter or longer when the first
-// believed time came in between and moved M within its slice.
-func (p *model) changeOfClock(first, here reading) int64 {
-	if first.byClock && !here.byClock {
+// ages is the mask of ages that hold h, and how far the stream has moved since
+// the copy that the youngest of them learned.
+func (p *model) ages(h filter.Hash) (mask uint8, since int64) {
+	for _, at := range p.held[h] {
+		if age := p.rotations - at.rotation; age < filter.Generations {
+			mask |= 1 << age
+		}
+		since = p.moved - at.moved
+	}
+	return mask, since
+}
+
+// changeOfClock is what h can be held longer when the first believed time came
+// after it and moved M within its slice, or stretched its generation.
+func (p *model) changeOfClock(h filter.Hash) int64 {
+	held := p.held[h]
+	if last := held[len(held)-1]; last.byClock && p.believed || last.rotation == p.stretched {
 		return p.slice
 	}
 	return 0
 }
 
-// rebuild is a restart that has re-read the records of the live generations: of
-// each hash it holds the first of these, which need not be the one that the
-// window learned.
-func (p *model) rebuild(records []record, at []reading) {
-	firsts := map[filter.Hash]reading{}
+// rebuild is a restart that has re-read the records of the live generations. It
+// holds each hash in all of them that have a copy, so it must not lose one of
+// those that held it before, unless it found a generation full. It returns how
+// many records did.
+func (p *model) rebuild(records []record, at []reading) (unlearned uint64, err error) {
+	before := *p
+	p.held = map[filter.Hash][]reading{}
+	missed := map[filter.Hash]bool{}
+	loads := map[int64]uint64{} // by rotation
 	for i, rec := range records {
-		if _, ok := firsts[rec.hash]; ok || rec.noID || rec.noLearn {
-			continue
-		}
-		firsts[rec.hash] = at[i]
-		switch original := p.firsts[rec.hash].rotation; {
-		case original < at[i].rotation:
-			p.heldLonger++
-		case original > at[i].rotation:
-			p.heldShorter++
+		held, rotation := p.held[rec.hash], at[i].rotation
+		switch {
+		case rec.noID || rec.noLearn || len(held) > 0 && held[len(held)-1].rotation == rotation:
+		case loads[rotation] == p.cfg.GenerationCapacity:
+			unlearned++
+			missed[rec.hash] = true
+		default:
+			loads[rotation]++
+			p.held[rec.hash] = append(held, at[i])
 		}
 	}
-	p.firsts = firsts
+	p.load = loads[p.rotations]
+	for h := range before.held {
+		was, _ := before.ages(h)
+		is, _ := p.ages(h)
+		switch lost := was&^is != 0; {
+		case lost && missed[h]:
+			p.unlearned++
+			delete(p.firsts, h)
+		case lost:
+			return 0, fmt.Errorf("the rebuild holds hash %x at ages %08b, the window did at %08b", h, is, was)
+		case was == 0 && is != 0, was != 0 && bits.TrailingZeros8(is) < bits.TrailingZeros8(was):
+			p.heldLonger++
+		}
+	}
+	return unlearned, nil
 }

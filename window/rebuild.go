@@ -16,20 +16,17 @@ const learnAtOnce = 256
 // learned from. Use: [Rebuild], then Learn for the records from From up to the
 // state's own position, then Done. It has one owner.
 //
-// From the input alone it cannot be told whether the first copy in the range was
-// the first of all, so a rebuilt window holds every hash from its first copy in
-// the range. That is what the original held, except that:
+// From the input alone it cannot be told which copies in the range taught the
+// original: the first may have been a repeat of one before From, and a later one
+// learned anew. So a rebuilt window learns every copy, once in each generation. It
+// holds a hash at least as long as the original, and at most until the span and
+// one slice after the last copy in the range. Three things make it forget earlier:
 //
-//   - A repeat whose first copy lies before From is taken for the first, and the
-//     hash is held up to the span and one slice longer.
-//   - If that hash was then forgotten and learned anew, still in the range, it is
-//     held from the repeat, not from the copy that was learned anew, so up to
-//     seven slices shorter. Only an ID that comes back at least twice, once within
-//     the span and once after it, can be affected, once per restart.
 //   - In a generation in which a policy may have kept late records from the
 //     output, a record that may have been late is left out.
-//   - The hashes of the first kind take room. A generation that was nearly full
-//     may therefore not take all that it took before; Unlearned counts these.
+//   - The repeats take room. A generation may therefore be full before it has
+//     taken all that it took before; Unlearned counts the records that found it so.
+//   - What the input has lost is not known; see Done.
 type Rebuilder struct {
 	w         *Window
 	gens      []Generation // of the state
@@ -89,7 +86,9 @@ func (s State) validate() error {
 	if last.FirstOffset < 0 || s.Generations[0].FirstOffset < 0 {
 		return errors.New("a generation begins at a negative offset")
 	}
-	if number := floorDiv(s.StreamTime, s.Slice); last.Number != number {
+	// The first believed time may have left it one ahead, see [Window.believe].
+	number := floorDiv(s.StreamTime, s.Slice)
+	if ahead := last.Number - number; ahead != 0 && (ahead != 1 || !s.Believed) {
 		return fmt.Errorf("generation %d is filling, stream time %d ms lies in %d", last.Number, s.StreamTime, number)
 	}
 	return nil
@@ -157,10 +156,10 @@ func (r *Rebuilder) add(times []int64, hashes []filter.Hash, learn []bool) {
 		wants[i] = learn[i] && !late
 	}
 	filling := &r.w.gens[0]
-	added := r.w.set.TestAndAdd(hashes, wants, r.w.cfg.GenerationCapacity-filling.added, ages)
+	added := r.w.set.Learn(hashes, wants, r.w.cfg.GenerationCapacity-filling.added, ages)
 	filling.added += added
 	for i := range wants {
-		if wants[i] && ages[i] == 0 {
+		if wants[i] && ages[i]&1 == 0 { // not yet in this generation
 			r.unlearned++
 		}
 	}
@@ -177,8 +176,8 @@ func (r *Rebuilder) earliest() int64 {
 	return r.w.upperEnd() - r.w.span
 }
 
-// Unlearned is how many records found their generation full, counted as
-// [MarkUnlearned] counts them.
+// Unlearned is how many records found their generation full, so that it does not
+// hold their hashes. An older one may.
 func (r *Rebuilder) Unlearned() uint64 { return r.unlearned }
 
 // Done is the window, with nothing to roll back. The Rebuilder is of no further

@@ -101,6 +101,24 @@ func TestSpec(t *testing.T) {
 			9000 - a -> duplicate of 40ms no_time
 			9000 539 a -> duplicate of 70ms jump
 			9000 540 a -> new`, config(70 * time.Millisecond)},
+		{"the first time never leaves less of the filling generation", `
+			1000 - a -> new no_time
+			1009 - b -> new no_time
+			1010 - c -> new no_time
+			1010 508 d -> new
+			state -> 508 record 50@0 51@2
+			1010 519 e -> new
+			state -> 519 record 50@0 51@2
+			1010 577 b -> duplicate of 70ms jump
+			1010 579 d -> duplicate of 60ms
+			1010 580 a -> new
+			1010 589 d -> duplicate of 70ms`, config(70 * time.Millisecond)},
+		{"it leaves a first generation as it is", `
+			1000 - a -> new no_time
+			1000 509 b -> new
+			state -> 509 record 50@0
+			1010 510 c -> new
+			1010 579 a -> duplicate of 70ms jump`, config(70 * time.Millisecond)},
 		{"the first time of all sets the stream time", `
 			9000 501 a -> new
 			9000 - a -> duplicate of 0s no_time
@@ -171,7 +189,7 @@ func TestSpec(t *testing.T) {
 			coverage -> 0.50
 			1035 7 a -> duplicate of 30ms
 			coverage -> 0.50
-			1035 14 a -> duplicate of 40ms
+			1035 14 a -> duplicate of 30ms
 			coverage -> 0.60
 			rollback
 			coverage -> 0.00

@@ -41,7 +41,9 @@ func (w *Window) JournalBytes() uint64 {
 
 // Generation is a slice of stream time and the range of offsets that fell into it.
 type Generation struct {
-	// Number is floor(stream time / slice).
+	// Number is floor(stream time / slice). In a window that went by the wall clock
+	// before it had a believed time, that of the filling generation may be one more
+	// until the stream has moved by a slice.
 	Number int64
 	// FirstOffset is the offset of the record whose time began it. A generation
 	// that was skipped begins, and ends, where the one after it begins.

@@ -164,14 +164,20 @@ func distrust(t, limit int64) Marks {
 
 // believe makes t, the first believed time after the wall clock has stood in,
 // the stream time. The generations keep their distances, and so does what is
-// known of the past.
+// known of the past. Where t lies later in its slice than the clock did, less of
+// the filling generation would be left than there was, and what older ones hold
+// would be forgotten that much early: then it ends one slice later.
 func (w *Window) believe(t int64) {
 	if w.knownFrom != 0 {
 		w.knownFrom = known(w.knownFrom + t - w.m)
 	}
+	number := floorDiv(t, w.slice)
+	if w.begun > 1 && t-number*w.slice > w.m-w.number*w.slice {
+		number++
+	}
 	w.believed = true
 	w.m = t
-	w.number = floorDiv(t, w.slice)
+	w.number = number
 }
 
 // enter begins the generation that record i of b belongs to, and those that it
