@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -192,8 +193,10 @@ func (s *Session) news(into *pipeline.Polled) {
 			s.assign(c.partition, into)
 		}
 	}
+	// The client holds the callback back while a cycle is open, and the group the
+	// partition, so the cycle may, and must, commit it.
 	for p := range s.parts {
-		if !m.ours(p) {
+		if !s.cycle.open && !m.ours(p) {
 			s.lose(p, into)
 		}
 	}
@@ -209,6 +212,9 @@ func (s *Session) assign(p pipeline.Partition, into *pipeline.Polled) {
 func (s *Session) lose(p pipeline.Partition, into *pipeline.Polled) {
 	into.Lost = append(into.Lost, p)
 	into.Assigned = slices.DeleteFunc(into.Assigned, func(a pipeline.Assigned) bool { return a.Partition == p })
+	if t := s.parts[p]; s.cycle.open && t.delivered != t.committed {
+		s.cycle.spoilt = fmt.Errorf("partition %s was lost in the middle of a transaction with its records", p)
+	}
 	s.forget(p)
 }
 

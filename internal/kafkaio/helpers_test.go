@@ -340,3 +340,12 @@ func (s *scene) caughtUp() {
 		return true
 	})
 }
+
+// behind is the lag of all partitions together, -1 while none is read.
+func behind(s *Session) int64 {
+	total := int64(-1)
+	for _, n := range s.Lag() {
+		total = max(total, 0) + n
+	}
+	return total
+}
