@@ -83,5 +83,9 @@ func (r *Rebuild) Done(firstKnown, next int64) *Shard {
 	return s
 }
 
+// Unlearned is how many records found their generation full: repeats of them
+// pass.
+func (r *Rebuild) Unlearned() uint64 { return r.window.Unlearned() }
+
 // Close gives the memory back when the rebuild is given up.
 func (r *Rebuild) Close() error { return r.shard.Close() }

@@ -173,6 +173,10 @@ func (r *InputRestorer) rebuild(ctx context.Context, p pipeline.Partition, rebui
 		}
 		rebuild.Learn(src.views(records, s.cfg.Headers, &r.out))
 	}
+	if n := rebuild.Unlearned(); n > 0 {
+		s.log.Warn("records found their generation full while it was restored: repeats of them pass",
+			"partition", p.String(), "records", n)
+	}
 	return rebuild.Done(first, next), nil
 }
 
