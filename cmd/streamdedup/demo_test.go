@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/bench"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -148,5 +151,50 @@ func TestBenchEngine(t *testing.T) {
 	}
 	if code, _, _ = exec("", "bench", "engine", "--memory", "1KiB"); code != exitUsage {
 		t.Errorf("exit code %d for a filter of 1 KiB, want 2", code)
+	}
+}
+
+// A range of the input is audited against the whole output: what may be a copy
+// of something before it is excused, and output outside of it is not foreign.
+func TestVerifyRange(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in, out := kafkatest.Topic(t, brokers, 1, nil), kafkatest.Topic(t, brokers, 1, nil)
+	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	begin := time.Now().Add(-10 * time.Hour).Truncate(time.Hour)
+	write := func(topic string, hour float64, id string) {
+		t.Helper()
+		r := &kgo.Record{Topic: topic, Key: []byte(id), Timestamp: begin.Add(time.Duration(hour * float64(time.Hour)))}
+		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []struct {
+		hour float64
+		id   string
+		out  bool
+	}{{0, "a", true}, {0.1, "b", true}, {1, "a", false}, {1.1, "c", true}, {1.2, "c", false}, {5, "d", true}, {6, "e", true}} {
+		write(in, r.hour, r.id)
+		if r.out {
+			write(out, r.hour, r.id)
+		}
+	}
+	at := func(hour float64) string {
+		return begin.Add(time.Duration(hour * float64(time.Hour))).UTC().Format(time.RFC3339)
+	}
+	verify := func(more ...string) (int, map[string]any) {
+		t.Helper()
+		code, stdout, stderr := exec("", append([]string{"verify", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out,
+			"--key", "key", "--window", "2h", "--fpr", "1e-9", "-o", "json"}, more...)...)
+		if stdout == "" {
+			t.Fatalf("no report, stderr:\n%s", stderr)
+		}
+		return code, object(t, stdout)
+	}
+	if code, o := verify(); code != exitOK || o["in"] != 7.0 || o["duplicate"] != 2.0 {
+		t.Errorf("whole: exit code %d, report %v", code, o)
+	}
+	code, o := verify("--from", at(0.5), "--to", at(5.5))
+	if code != exitOK || o["in"] != 4.0 || o["unique"] != 2.0 || o["duplicate"] != 1.0 || o["excused"] != 1.0 || o["outside"] != 3.0 {
+		t.Errorf("range: exit code %d, report %v", code, o)
 	}
 }
