@@ -10,6 +10,7 @@ import (
 
 // end ends the open cycle: by a commit when all went well, else by an abort.
 func (e *Engine) end(ctx context.Context) error {
+	e.land(ctx, len(e.flying))
 	if e.open.failed != nil {
 		return errors.Join(e.broken, e.abort(ctx, e.open.failed))
 	}
@@ -45,6 +46,8 @@ func (e *Engine) commit(ctx context.Context) error {
 // abort takes the open cycle back.
 func (e *Engine) abort(ctx context.Context, cause error) error {
 	began := time.Now()
+	e.open.failed = cause
+	e.land(ctx, len(e.flying)) // back from the workers, and no further
 	e.cfg.Logger.Warn("cycle aborted", "cause", cause)
 	result, err := e.session.Abort(context.WithoutCancel(ctx))
 	if err != nil {

@@ -72,6 +72,7 @@ type Engine struct {
 	settled  [Lost + 1]uint64
 	restores restores
 	open     cycle
+	flying   []flight  // batches that workers have, in the order of reading
 	broken   error     // a worker's panic
 	idle     time.Time // when the last sweep of an idle engine was
 	snapshot atomic.Pointer[Snapshot]
@@ -177,6 +178,9 @@ const restorePatience = 10 * time.Millisecond
 
 // patience is how long the next poll may wait.
 func (e *Engine) patience(end time.Time) time.Duration {
+	if len(e.flying) > 0 {
+		return 0 // they wait to be delivered
+	}
 	left := max(0, time.Until(end))
 	if e.restores.running() > 0 {
 		return min(left, restorePatience)
@@ -184,38 +188,47 @@ func (e *Engine) patience(end time.Time) time.Duration {
 	return left
 }
 
-// process hands each batch to its shard's worker and delivers them in the order
-// they came, while the workers go on with the next.
-func (e *Engine) process(ctx context.Context, batches []*Batch) {
-	for len(batches) > 0 {
-		n := min(len(batches), ringSize)
-		e.round(ctx, batches[:n])
-		batches = batches[n:]
-	}
+// flight is a batch that a worker has.
+type flight struct {
+	part  *part
+	batch *Batch
 }
 
-// round is process for no more batches than a ring holds.
-func (e *Engine) round(ctx context.Context, batches []*Batch) {
-	var waiting [ringSize]*part
-	for i, b := range batches {
+// process hands new batches to the workers of their shards, and delivers those
+// of the poll before while they work. When the poll brought nothing there is no
+// next one to wait for, and all are delivered.
+func (e *Engine) process(ctx context.Context, batches []*Batch) {
+	before := len(e.flying)
+	for _, b := range batches {
 		p := e.parts[b.Partition]
 		if e.open.failed != nil || p == nil || p.shard == nil || p.halted != nil || b.Epoch != p.epoch {
 			continue // read under an assignment or a position that is no more
 		}
+		if len(e.flying) == ringSize {
+			e.land(ctx, 1)
+			before--
+		}
 		p.worker.in.put(task{op: opProcess, shard: p.shard, batch: b})
-		waiting[i] = p
+		e.flying = append(e.flying, flight{p, b})
 	}
-	for i, b := range batches {
-		p := waiting[i]
-		if p == nil {
-			continue
-		}
-		t := p.worker.out.take()
+	if len(batches) == 0 {
+		before = len(e.flying)
+	}
+	e.land(ctx, before)
+}
+
+// land takes the first n batches back from their workers, in the order in which
+// they were read, and delivers them.
+func (e *Engine) land(ctx context.Context, n int) {
+	for _, f := range e.flying[:max(0, n)] {
+		t := f.part.worker.out.take()
 		e.result(t)
+		f.part.journal = t.journal
 		if e.open.failed == nil {
-			e.deliver(ctx, p, b)
+			e.deliver(ctx, f.part, f.batch)
 		}
 	}
+	e.flying = e.flying[:copy(e.flying, e.flying[max(0, n):])]
 }
 
 // deliver sends a judged batch on and counts it for the cycle.
@@ -224,13 +237,12 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 		e.open = cycle{begun: true, oldest: b.Now}
 	}
 	p.moved = true
-	p.journal = p.shard.JournalBytes()
 	if err := e.session.Deliver(ctx, b); err != nil {
 		e.open.failed = fmt.Errorf("deliver %s: %w", b.Partition, err)
 		return
 	}
 	p.counts.Plus(&b.Counts)
-	if b.Stopped != nil {
+	if b.Stopped != nil && p.halted == nil {
 		e.halt(p, b.Stopped)
 	}
 }

@@ -28,6 +28,7 @@ type Shard struct {
 	partition Partition
 	start     int64 // where the open cycle began
 	next      int64 // the next offset to judge
+	stopped   *Stop // it judges nothing more until a rollback
 	refusals  []Refusal
 
 	in      window.Batch // views into scratch
@@ -90,11 +91,14 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 
 // Process judges the records of b in order and fills its outcomes and counts.
 // It stops early, and says so in b.Stopped, where a policy or the output lets
-// the partition go no further.
+// the partition go no further; of batches after that it judges nothing.
 func (s *Shard) Process(b *Batch) {
 	b.Outcomes = b.Outcomes[:0]
 	b.Counts = Counts{}
-	b.Stopped = nil
+	b.Stopped = s.stopped
+	if s.stopped != nil {
+		return
+	}
 	repeated := s.extractor.RepeatedHeaders()
 	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
 		s.judge(b, from, min(from+chunk, len(b.Records)))
@@ -102,7 +106,7 @@ func (s *Shard) Process(b *Batch) {
 	b.Counts.RepeatedHeaders += s.extractor.RepeatedHeaders() - repeated
 	s.next = b.Next
 	if b.Stopped != nil {
-		s.next = b.Stopped.Offset
+		s.stopped, s.next = b.Stopped, b.Stopped.Offset
 	}
 }
 
@@ -278,6 +282,7 @@ func (s *Shard) Commit() {
 func (s *Shard) Rollback() {
 	s.window.Rollback()
 	s.next = s.start
+	s.stopped = nil
 }
 
 // Sweep does a small step of the cleaning that rotations owe.

@@ -56,7 +56,9 @@ type task struct {
 	op    operation
 	shard *Shard
 	batch *Batch
-	err   error
+	// journal is how much it would take to undo the shard's open cycle.
+	journal uint64
+	err     error
 }
 
 // worker runs the shards that it owns. Between putting a task in and taking the
@@ -108,6 +110,7 @@ func (t *task) do() (err error) {
 	switch t.op {
 	case opProcess:
 		t.shard.Process(t.batch)
+		t.journal = t.shard.JournalBytes()
 	case opSeal:
 		t.shard.Seal()
 	case opCommit:
