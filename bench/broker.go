@@ -112,14 +112,10 @@ func (b *Broker) Discard(ctx context.Context, group string, topics ...string) er
 	return errors.Join(errs...)
 }
 
-// Produce writes a workload to a topic, each partition in order. Progress is told
-// how many records there are so far, now and then; it may be nil. The options are
-// added to the client's.
-func (b *Broker) Produce(ctx context.Context, topic string, w workload.Config, progress func(records int), opts ...kgo.Opt) error {
-	generator, err := workload.New(w)
-	if err != nil {
-		return err
-	}
+// Produce writes the next records of a workload to a topic, at most so many, each
+// partition in order. Progress is told how many there are so far, now and then; it
+// may be nil. The options are added to the client's.
+func (b *Broker) Produce(ctx context.Context, topic string, w *workload.Generator, most int, progress func(records int), opts ...kgo.Opt) error {
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(b.addresses...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(1<<17))...)
 	if err != nil {
@@ -128,8 +124,8 @@ func (b *Broker) Produce(ctx context.Context, topic string, w workload.Config, p
 	defer client.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for n := 0; ctx.Err() == nil; n++ {
-		r, ok := generator.Next()
+	for n := 0; n < most && ctx.Err() == nil; n++ {
+		r, ok := w.Next()
 		if !ok {
 			break
 		}

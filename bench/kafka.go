@@ -121,7 +121,11 @@ func (c KafkaConfig) fill(ctx context.Context, topic string, w workload.Config) 
 	if err != nil {
 		return err
 	}
-	return c.Broker.Produce(ctx, topic, w, nil, moving...)
+	generator, err := workload.New(w)
+	if err != nil {
+		return err
+	}
+	return c.Broker.Produce(ctx, topic, generator, w.Records(), nil, moving...)
 }
 
 // measure runs one way once and adds its figures to r. The clock runs from the

@@ -105,7 +105,8 @@ func (a *app) demo(ctx context.Context, s *demoSettings) error {
 		return usagef("--records %d: want 1 to %d", s.records, 1<<30)
 	}
 	w := s.stream()
-	if err := w.Validate(); err != nil {
+	generator, err := workload.New(w)
+	if err != nil {
 		return &usageError{err}
 	}
 	broker, err := bench.EmbeddedBroker()
@@ -124,7 +125,7 @@ func (a *app) demo(ctx context.Context, s *demoSettings) error {
 			return err
 		}
 	}
-	err = broker.Produce(ctx, demoTopic, w, func(n int) {
+	err = broker.Produce(ctx, demoTopic, generator, w.Records(), func(n int) {
 		status.show("producing: %s of %s", sizing.FormatCount(uint64(n)), sizing.FormatCount(s.records))
 	})
 	if err != nil {

@@ -20,12 +20,13 @@ func TestCrashes(t *testing.T) {
 	w := clicks(t, 10, false)
 	w.Events, w.Copies = events, copies
 	s := newStream(t, w)
+	s.feed(t, w.Records())
 	random := rand.New(rand.NewPCG(w.Seed, 1))
 	args := []string{"--capacity", "10M", "--fpr", "1e-6", "--session-timeout", "6s", "--commit-interval", "50ms"}
 
 	left := int64(w.Records())
 	for n := range kills {
-		p := s.run(t, args...)
+		p := s.run(t, "a", args...)
 		// Each process gets about its share of what is left done, and dies at any
 		// point of a transaction of 50 ms.
 		share := left / int64(kills+1-n)
@@ -38,9 +39,49 @@ func TestCrashes(t *testing.T) {
 		}
 		t.Logf("killed with %d of %d records to go", left, w.Records())
 	}
-	p := s.run(t, args...)
+	p := s.run(t, "a", args...)
 	s.awaitLag(t, 0)
 	p.stop(t)
+	s.verify(t, 1e-6)
+	s.checkOnce(t, 0)
+}
+
+// TestHandOver lets two processes share the stream while each comes and goes,
+// by a clean stop and by a crash: partitions change hands with what was seen in
+// them, and each event comes out once.
+func TestHandOver(t *testing.T) {
+	const events, copies = 300_000, 30_000
+	rounds := 1
+	if long() {
+		rounds = 5
+	}
+	w := clicks(t, 10, false)
+	w.Events, w.Copies = events, copies
+	s := newStream(t, w)
+	// Nobody restarts b, so its open transaction holds its partitions up until it
+	// times out.
+	args := []string{"--capacity", "10M", "--fpr", "1e-6", "--session-timeout", "6s", "--txn-timeout", "6s", "--commit-interval", "50ms"}
+
+	step := w.Records()/(4*rounds) + 1
+	a := s.run(t, "a", args...)
+	for range rounds {
+		s.feed(t, step)
+		b := s.run(t, "b", args...)
+		s.awaitShared(t, 2)
+		s.feed(t, step)
+		s.awaitLag(t, int64(step)/2)
+		a.stop(t)
+		s.feed(t, step)
+		s.awaitLag(t, 0)
+		a = s.run(t, "a", args...)
+		s.awaitShared(t, 2)
+		s.feed(t, step)
+		s.awaitLag(t, int64(step)*9/10)
+		b.kill(t)
+		s.awaitShared(t, 1)
+	}
+	s.awaitLag(t, 0)
+	a.stop(t)
 	s.verify(t, 1e-6)
 	s.checkOnce(t, 0)
 }

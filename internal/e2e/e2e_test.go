@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/bench"
@@ -41,8 +42,8 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// binary is the program, built once for all tests.
-var binary = sync.OnceValues(func() (string, error) {
+// program is its path, built once for all tests.
+var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "streamdedup-e2e-")
 	if err != nil {
 		return "", err
@@ -57,7 +58,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
+	if path, err := program(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path)) // a leftover in the temporary folder harms nobody
 	}
 	os.Exit(code)
@@ -73,7 +74,7 @@ type process struct {
 // start starts the program; it ends with the test at the latest.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	path, err := binary()
+	path, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +120,11 @@ func (p *process) stop(t *testing.T) {
 type stream struct {
 	broker         *bench.Broker
 	workload       workload.Config
+	generator      *workload.Generator
 	in, out, group string
 }
 
-// newStream fills a topic of the tests' Kafka with w.
+// newStream makes the topics of a stream in the tests' Kafka.
 func newStream(t *testing.T, w workload.Config) *stream {
 	t.Helper()
 	brokers := kafkatest.Brokers(t)
@@ -134,22 +136,31 @@ func newStream(t *testing.T, w workload.Config) *stream {
 	// Some clocks of a workload are years ahead.
 	any := "9223372036854775807"
 	settings := map[string]*string{"message.timestamp.after.max.ms": &any, "message.timestamp.before.max.ms": &any}
+	generator, err := workload.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &stream{
-		broker: broker, workload: w,
+		broker: broker, workload: w, generator: generator,
 		in:  kafkatest.Topic(t, brokers, w.Partitions, settings),
 		out: kafkatest.Topic(t, brokers, w.Partitions, settings),
 	}
 	s.group = s.out
-	if err := broker.Produce(t.Context(), s.in, w, nil); err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 
-// run starts the processor of the stream.
-func (s *stream) run(t *testing.T, more ...string) *process {
+// feed writes the next records of the workload, at most so many.
+func (s *stream) feed(t *testing.T, most int) {
 	t.Helper()
-	args := []string{"run", "--brokers", s.brokers(), "--in", s.in, "--out", s.out, "--group", s.group, "--instance", "a",
+	if err := s.broker.Produce(t.Context(), s.in, s.generator, most, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run starts a processor of the stream under a name.
+func (s *stream) run(t *testing.T, instance string, more ...string) *process {
+	t.Helper()
+	args := []string{"run", "--brokers", s.brokers(), "--in", s.in, "--out", s.out, "--group", s.group, "--instance", instance,
 		"--window", s.workload.Window.String(), "--metrics-addr", "off", "--summary", "json"}
 	for _, spec := range s.workload.Kind.KeySpecs() {
 		args = append(args, "--key", spec)
@@ -175,6 +186,36 @@ func (s *stream) awaitLag(t *testing.T, most int64) {
 		case <-time.After(5 * time.Millisecond):
 		case <-t.Context().Done():
 			t.Fatalf("the group is %d offsets behind: %v", lag, t.Context().Err())
+		}
+	}
+}
+
+// awaitShared waits until so many members of the group have partitions.
+func (s *stream) awaitShared(t *testing.T, members int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addresses()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for {
+		groups, err := kadm.NewClient(client).DescribeGroups(t.Context(), s.group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group, have := groups[s.group], 0
+		for _, m := range group.Members {
+			if owned, ok := m.Assigned.AsConsumer(); ok && len(owned.Topics) > 0 {
+				have++
+			}
+		}
+		if group.State == "Stable" && have == members {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatalf("group %s is %s, %d members have partitions, want %d", s.group, group.State, have, members)
 		}
 	}
 }

@@ -43,8 +43,9 @@ func TestExactness(t *testing.T) {
 	}
 	const fpr = 1e-4
 	s := newStream(t, clicks(t, records, true))
+	s.feed(t, records)
 	// As full as it may get: only so are there false positives to budget.
-	p := s.run(t, "--fpr", "1e-4", "--peak", "1.2", "--skew", "1.05", "--capacity", itoa(s.workload.Events))
+	p := s.run(t, "a", "--fpr", "1e-4", "--peak", "1.2", "--skew", "1.05", "--capacity", itoa(s.workload.Events))
 	s.awaitLag(t, 0)
 	p.stop(t)
 
