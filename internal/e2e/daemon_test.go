@@ -1,0 +1,250 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// limit bounds a test's waiting for any one thing. It is far above what the
+// thing takes, so that only what never happens reaches it.
+const limit = 90 * time.Second
+
+// daemon is a `streamdedup run` that is watched while it runs.
+type daemon struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr lockedBuffer
+	done   chan struct{} // closed when the process has ended
+}
+
+// lockedBuffer can be read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// launch starts the program; it ends with the test at the latest.
+func launch(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{t: t, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	d.cmd.Stderr = &d.stderr
+	d.cmd.Dir = t.TempDir()
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = d.cmd.Wait() // how it ended is in ProcessState
+		close(d.done)
+	}()
+	t.Cleanup(func() {
+		if d.running() {
+			_ = d.cmd.Process.Kill() // also when it is stopped
+			<-d.done
+		}
+		if t.Failed() {
+			t.Logf("stderr of %v:\n%s", args, &d.stderr)
+		}
+	})
+	return d
+}
+
+func (d *daemon) running() bool {
+	select {
+	case <-d.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal sends a signal; a process that has ended already is a failure.
+func (d *daemon) signal(s syscall.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(s); err != nil {
+		d.t.Fatalf("send %v: %v", s, err)
+	}
+}
+
+// kill ends the process as a crash does.
+func (d *daemon) kill() {
+	d.t.Helper()
+	d.signal(syscall.SIGKILL)
+	<-d.done
+}
+
+// ends waits for the process to end by itself, with this exit code.
+func (d *daemon) ends(code int) {
+	d.t.Helper()
+	select {
+	case <-d.done:
+	case <-time.After(limit):
+		d.t.Fatal("the process does not end")
+	}
+	if got := d.cmd.ProcessState.ExitCode(); got != code {
+		d.t.Fatalf("exit code %d, want %d", got, code)
+	}
+}
+
+// stop asks the process to end, and expects it to end well.
+func (d *daemon) stop() runSummary {
+	d.t.Helper()
+	d.signal(syscall.SIGTERM)
+	d.ends(0)
+	return d.summary()
+}
+
+// runSummary is what `--summary json` prints, with the marks.
+type runSummary struct {
+	summary
+	Late    uint64 `json:"late"`
+	NoTime  uint64 `json:"no_time"`
+	Jump    uint64 `json:"jump"`
+	Retimed uint64 `json:"retimed"`
+}
+
+// summary is the summary of a process that has ended, with both sums checked.
+func (d *daemon) summary() runSummary {
+	d.t.Helper()
+	var sum runSummary
+	lines := strings.Split(d.stderr.String(), "\n")
+	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, `{"in":`) })
+	if i < 0 {
+		d.t.Fatal("no summary on stderr")
+	}
+	if err := json.Unmarshal([]byte(lines[i]), &sum); err != nil {
+		d.t.Fatalf("the summary %q: %v", lines[i], err)
+	}
+	if n := sum.Unique + sum.Duplicate + sum.Missing + sum.Invalid; n != sum.In {
+		d.t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
+	}
+	if n := sum.Out + sum.Diverted + sum.Dropped; n != sum.In {
+		d.t.Errorf("the fates add up to %d, in is %d", n, sum.In)
+	}
+	return sum
+}
+
+// says waits for a text on stderr.
+func (d *daemon) says(text string) {
+	d.t.Helper()
+	await(d.t, "the process says "+text, func() bool { return strings.Contains(d.stderr.String(), text) }, d.done)
+}
+
+// line is the first line on stderr with all of these texts in it.
+func (d *daemon) line(texts ...string) string {
+	d.t.Helper()
+	for line := range strings.SplitSeq(d.stderr.String(), "\n") {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return line
+		}
+	}
+	d.t.Errorf("no line of stderr has all of %q", texts)
+	return ""
+}
+
+var servedAt = regexp.MustCompile(`serving metrics.*address=(\S+)`)
+
+// get is the body of one of the process's pages.
+func (d *daemon) get(path string) (status int, body string) {
+	d.t.Helper()
+	d.says("serving metrics")
+	address := servedAt.FindStringSubmatch(d.stderr.String())[1]
+	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatalf("get %s: %v", path, err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		d.t.Fatalf("get %s: %v", path, err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// metric is the sum of the samples of a metric that have these labels.
+func (d *daemon) metric(name string, labels ...string) float64 {
+	d.t.Helper()
+	_, body := d.get("/metrics")
+	sum := 0.0
+	for line := range strings.SplitSeq(body, "\n") {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' ||
+			slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(rest, label) }) {
+			continue
+		}
+		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			d.t.Fatalf("metric %q: %v", line, err)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// undone is how many transactions did not commit.
+func (d *daemon) undone() float64 {
+	d.t.Helper()
+	return d.metric("streamdedup_transactions_total", `outcome="aborted"`) +
+		d.metric("streamdedup_transactions_total", `outcome="lost"`)
+}
+
+// ready waits until the process has n partitions, and all of them restored.
+func (d *daemon) ready(n int) {
+	d.t.Helper()
+	want := "\nready: " + strconv.Itoa(n) + " partitions"
+	await(d.t, "the process is ready for "+strconv.Itoa(n)+" partitions", func() bool {
+		_, page := d.get("/healthz")
+		return strings.Contains(page, want)
+	}, d.done)
+}
+
+// await waits for a state of the world, and gives up early when over is closed.
+func await(t *testing.T, what string, ok func() bool, over <-chan struct{}) {
+	t.Helper()
+	deadline := time.After(limit)
+	for !ok() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-over:
+			if ok() {
+				return
+			}
+			t.Fatalf("the process ended before: %s", what)
+		case <-deadline:
+			t.Fatalf("waited in vain for: %s", what)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package e2e
+
+import (
+	wire "encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kbin"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// proxy stands between one process and the broker. It names itself wherever the
+// broker names its own address, so that all the process says goes through it.
+type proxy struct {
+	t        *testing.T
+	upstream string
+	listener net.Listener
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	faults []*fault // to come
+	added  []*fault
+	conns  map[net.Conn]bool
+}
+
+// fault is what happens to one request, the first of its kind from now on.
+type fault struct {
+	key int16
+	// refuse is what the process is told instead of an answer; the broker never
+	// sees the request.
+	refuse *kerr.Error
+	// reached is closed when the broker has answered, or the proxy in its stead.
+	reached chan struct{}
+	// released is closed to let a held answer through.
+	released chan struct{}
+	once     sync.Once
+}
+
+// let lets the held answer through.
+func (f *fault) let() { f.once.Do(func() { close(f.released) }) }
+
+func newProxy(t *testing.T, upstream string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{t: t, upstream: upstream, listener: l, conns: map[net.Conn]bool{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		l.Close()
+		p.mu.Lock()
+		for conn := range p.conns {
+			conn.Close()
+		}
+		for _, f := range p.added {
+			f.let()
+		}
+		p.conns, p.faults = nil, nil
+		p.mu.Unlock()
+		p.wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
+// hold keeps the answer to the next request of a kind until it is released.
+func (p *proxy) hold(key kmsg.Request) *fault {
+	return p.add(&fault{key: key.Key()})
+}
+
+// refuse answers the next produce request with an error.
+func (p *proxy) refuse(with *kerr.Error) *fault {
+	f := p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with})
+	f.let()
+	return f
+}
+
+func (p *proxy) add(f *fault) *fault {
+	f.reached, f.released = make(chan struct{}), make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.added = append(p.added, f)
+	p.faults = append(p.faults, f)
+	return f
+}
+
+// take is the fault that a request meets, nil for none. Each is met once.
+func (p *proxy) take(key int16) *fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, f := range p.faults {
+		if f.key == key {
+			p.faults = append(p.faults[:i], p.faults[i+1:]...)
+			return f
+		}
+	}
+	return nil
+}
+
+// wait waits until the fault has happened.
+func (f *fault) wait(t *testing.T, d *daemon) {
+	t.Helper()
+	await(t, fmt.Sprintf("a request of kind %d meets its fault", f.key), func() bool {
+		select {
+		case <-f.reached:
+			return true
+		default:
+			return false
+		}
+	}, d.done)
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		broker, err := net.Dial("tcp", p.upstream)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		if !p.track(client, broker) {
+			return
+		}
+		link := &link{proxy: p, client: client, broker: broker, asked: make(chan asked, 1024)}
+		p.wg.Go(link.requests)
+		p.wg.Go(link.answers)
+	}
+}
+
+// track notes connections to close at the end; false says that it has come.
+func (p *proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		if p.conns == nil {
+			conn.Close()
+			continue
+		}
+		p.conns[conn] = true
+	}
+	return p.conns != nil
+}
+
+// link is one connection of the process and its continuation to the broker.
+type link struct {
+	proxy          *proxy
+	client, broker net.Conn
+	asked          chan asked
+}
+
+// asked is a request that waits for its answer; answers come in order.
+type asked struct {
+	key, version int16
+	correlation  uint32
+	fault        *fault
+	refusal      []byte // the answer, when the broker is not asked
+}
+
+func (l *link) close() {
+	l.client.Close()
+	l.broker.Close()
+}
+
+func (l *link) requests() {
+	defer close(l.asked)
+	defer l.close()
+	for {
+		frame, err := readFrame(l.client)
+		if err != nil || len(frame) < 8 {
+			return
+		}
+		a := asked{
+			key: int16(wire.BigEndian.Uint16(frame)), version: int16(wire.BigEndian.Uint16(frame[2:])),
+			correlation: wire.BigEndian.Uint32(frame[4:]),
+		}
+		a.fault = l.proxy.take(a.key)
+		if a.fault != nil && a.fault.refuse != nil {
+			a.refusal = refusal(frame, a)
+			l.asked <- a
+			continue
+		}
+		l.asked <- a
+		if writeFrame(l.broker, frame) != nil {
+			return
+		}
+	}
+}
+
+func (l *link) answers() {
+	defer l.close()
+	for a := range l.asked {
+		frame := a.refusal
+		if frame == nil {
+			var err error
+			if frame, err = readFrame(l.broker); err != nil {
+				break
+			}
+			frame = l.readdress(frame, a)
+		}
+		if a.fault != nil {
+			close(a.fault.reached)
+			<-a.fault.released
+		}
+		if writeFrame(l.client, frame) != nil {
+			break
+		}
+	}
+	for range l.asked { // until the other side has seen the end
+		l.close()
+	}
+}
+
+func readFrame(from io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(from, size[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, wire.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(from, frame)
+	return frame, err
+}
+
+func writeFrame(to io.Writer, frame []byte) error {
+	_, err := to.Write(append(wire.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
+	return err
+}
+
+// readdress puts the proxy's address where the broker wrote its own.
+func (l *link) readdress(frame []byte, a asked) []byte {
+	resp := kmsg.ResponseForKey(a.key)
+	switch resp.(type) {
+	case *kmsg.MetadataResponse, *kmsg.FindCoordinatorResponse:
+	default:
+		return frame
+	}
+	resp.SetVersion(a.version)
+	body := kbin.Reader{Src: frame[4:]}
+	if resp.IsFlexible() {
+		kmsg.SkipTags(&body)
+	}
+	if err := resp.ReadFrom(body.Src); err != nil {
+		l.proxy.t.Errorf("read the broker's answer of kind %d: %v", a.key, err)
+		return frame
+	}
+	own := l.proxy.listener.Addr().(*net.TCPAddr)
+	host, port := own.IP.String(), int32(own.Port)
+	switch resp := resp.(type) {
+	case *kmsg.MetadataResponse:
+		for i := range resp.Brokers {
+			resp.Brokers[i].Host, resp.Brokers[i].Port = host, port
+		}
+	case *kmsg.FindCoordinatorResponse:
+		resp.Host, resp.Port = host, port
+		for i := range resp.Coordinators {
+			resp.Coordinators[i].Host, resp.Coordinators[i].Port = host, port
+		}
+	}
+	return answer(resp, a)
+}
+
+// answer is a response as it goes over the wire.
+func answer(resp kmsg.Response, a asked) []byte {
+	frame := wire.BigEndian.AppendUint32(nil, a.correlation)
+	if resp.IsFlexible() {
+		frame = append(frame, 0) // no tags
+	}
+	return resp.AppendTo(frame)
+}
+
+// refusal is the answer to a produce request that refuses each partition.
+func refusal(frame []byte, a asked) []byte {
+	req := kmsg.NewPtrProduceRequest()
+	req.SetVersion(a.version)
+	body := kbin.Reader{Src: frame[8:]}
+	body.NullableString() // the client's ID
+	if req.IsFlexible() {
+		kmsg.SkipTags(&body)
+	}
+	if err := req.ReadFrom(body.Src); err != nil {
+		panic("BUG: a produce request that cannot be read: " + err.Error())
+	}
+	resp := req.ResponseKind().(*kmsg.ProduceResponse)
+	resp.SetVersion(a.version)
+	for _, t := range req.Topics {
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = t.Topic, t.TopicID
+		for _, part := range t.Partitions {
+			refused := kmsg.NewProduceResponseTopicPartition()
+			refused.Partition, refused.ErrorCode = part.Partition, a.fault.refuse.Code
+			refused.BaseOffset = -1
+			topic.Partitions = append(topic.Partitions, refused)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return answer(resp, a)
+}

@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+)
+
+// scene is an input and an output on the tests' Kafka, and what must come out.
+type scene struct {
+	t          *testing.T
+	brokers    []string
+	client     *kgo.Client
+	admin      *kadm.Client
+	in, out    string
+	group      string
+	partitions int32
+	flags      map[string]string
+
+	written int
+	// want are the values that must come out, by partition and in order.
+	want map[int32][]string
+	seen map[int32]map[string]bool
+}
+
+// settings are those of a topic.
+type settings map[string]string
+
+// topic makes a topic with these settings.
+func (s settings) topic(t *testing.T, brokers []string, partitions int32) string {
+	t.Helper()
+	configs := map[string]*string{}
+	for name, value := range s {
+		configs[name] = kadm.StringPtr(value)
+	}
+	return kafkatest.Topic(t, brokers, partitions, configs)
+}
+
+func newScene(t *testing.T, partitions int32, in, out settings) *scene {
+	t.Helper()
+	brokers := kafkatest.Brokers(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerBatchMaxBytes(8<<20), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	s := &scene{
+		t: t, brokers: brokers, client: client, admin: kadm.NewClient(client), partitions: partitions,
+		in: in.topic(t, brokers, partitions), out: out.topic(t, brokers, partitions),
+		want: map[int32][]string{}, seen: map[int32]map[string]bool{},
+	}
+	s.group = s.out
+	s.flags = map[string]string{
+		"brokers": strings.Join(brokers, ","), "in": s.in, "out": s.out, "group": s.group, "instance": "a",
+		"key": "json:id", "window": "1h", "capacity": "100k", "fpr": "1e-6",
+		"session-timeout": "6s", "commit-interval": "50ms", "metrics-addr": "127.0.0.1:0", "summary": "json",
+	}
+	return s
+}
+
+// run starts a processor of the stream. Each of more is a flag as name=value,
+// which replaces the scene's.
+func (s *scene) run(more ...string) *daemon {
+	s.t.Helper()
+	flags := maps.Clone(s.flags)
+	for _, flag := range more {
+		name, value, _ := strings.Cut(flag, "=")
+		flags[name] = value
+	}
+	args := []string{"run"}
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		args = append(args, "--"+name+"="+flags[name])
+	}
+	return launch(s.t, args...)
+}
+
+func (s *scene) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// write writes records to the input and waits for them.
+func (s *scene) write(records ...*kgo.Record) {
+	s.t.Helper()
+	for _, r := range records {
+		if r.Topic == "" {
+			r.Topic = s.in
+		}
+	}
+	if err := s.client.ProduceSync(s.ctx(), records...).FirstErr(); err != nil {
+		s.t.Fatalf("write the input: %v", err)
+	}
+	s.written += len(records)
+}
+
+// event is a record with an ID, of now.
+func event(partition int32, id string) *kgo.Record {
+	return &kgo.Record{Partition: partition, Value: fmt.Appendf(nil, `{"id":%q}`, id), Timestamp: time.Now()}
+}
+
+// ids writes an event for each ID to a partition, in this order, and notes that
+// first copies must come out.
+func (s *scene) ids(partition int32, ids ...string) {
+	s.t.Helper()
+	var records []*kgo.Record
+	for _, id := range ids {
+		r := event(partition, id)
+		records = append(records, r)
+		s.expect(partition, string(r.Value))
+	}
+	s.write(records...)
+}
+
+// expect notes that the value must come out of a partition, unless it did.
+func (s *scene) expect(partition int32, value string) {
+	if s.seen[partition] == nil {
+		s.seen[partition] = map[string]bool{}
+	}
+	if !s.seen[partition][value] {
+		s.seen[partition][value] = true
+		s.want[partition] = append(s.want[partition], value)
+	}
+}
+
+// expectAgain notes that a value comes out once more: its first copy is one that
+// nobody can remember.
+func (s *scene) expectAgain(partition int32, values ...string) {
+	s.want[partition] = append(s.want[partition], values...)
+}
+
+// series is prefix0, prefix1 and so on.
+func series(prefix string, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = prefix + strconv.Itoa(i)
+	}
+	return ids
+}
+
+// caughtUp waits until the group has committed the end of these partitions of
+// the input, of all without any, while the process runs.
+func (s *scene) caughtUp(d *daemon, partitions ...int32) {
+	s.t.Helper()
+	ctx := s.ctx()
+	await(s.t, "the group is at the input's end", func() bool {
+		ends, err := s.admin.ListCommittedOffsets(ctx, s.in)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		at, err := s.admin.FetchOffsets(ctx, s.group)
+		if err != nil {
+			return false // there is no group yet
+		}
+		for p := range s.partitions {
+			end, _ := ends.Lookup(s.in, p)
+			got, ok := at.Lookup(s.in, p)
+			if (len(partitions) == 0 || slices.Contains(partitions, p)) && (!ok || got.At < end.Offset) {
+				return false
+			}
+		}
+		return true
+	}, d.done)
+}
+
+// read reads a topic as a reader of committed records does, up to where it ends
+// now, with a client that has nothing of ours.
+func (s *scene) read(topic string) map[int32][]*kgo.Record {
+	s.t.Helper()
+	ctx := s.ctx()
+	starts, err := s.admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	from, left := map[int32]kgo.Offset{}, map[int32]int64{}
+	ends.Each(func(end kadm.ListedOffset) {
+		if start, _ := starts.Lookup(topic, end.Partition); start.Offset < end.Offset {
+			from[end.Partition] = kgo.NewOffset().At(start.Offset)
+			left[end.Partition] = end.Offset
+		}
+	})
+	got := map[int32][]*kgo.Record{}
+	if len(left) == 0 {
+		return got
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer client.Close()
+	for len(left) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			s.t.Fatalf("read %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Offset < ends[topic][r.Partition].Offset && !r.Attrs.IsControl() {
+				got[r.Partition] = append(got[r.Partition], r)
+			}
+			if r.Offset >= left[r.Partition]-1 {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return got
+}
+
+// check compares the output with what must have come out: each value once, in
+// order.
+func (s *scene) check() {
+	s.t.Helper()
+	got := s.read(s.out)
+	for p := range s.partitions {
+		values := make([]string, len(got[p]))
+		for i, r := range got[p] {
+			values[i] = string(r.Value)
+		}
+		if !slices.Equal(values, s.want[p]) {
+			s.t.Errorf("partition %d of the output: %s", p, difference(values, s.want[p]))
+		}
+	}
+}
+
+// difference names a few of the differences of two lists.
+func difference(got, want []string) string {
+	times := map[string]int{}
+	for _, v := range want {
+		times[v]--
+	}
+	for _, v := range got {
+		times[v]++
+	}
+	var names []string
+	for _, v := range slices.Sorted(maps.Keys(times)) {
+		if n := times[v]; n != 0 {
+			names = append(names, fmt.Sprintf("%.100s %+d", v, n))
+		}
+	}
+	text := fmt.Sprintf("%d records, want %d", len(got), len(want))
+	if len(names) == 0 {
+		return text + ", in another order"
+	}
+	return fmt.Sprintf("%s; %d values too often (+) or too rarely (-): %s", text, len(names), strings.Join(names[:min(10, len(names))], ", "))
+}
+
+// set changes settings of a topic.
+func (s *scene) set(topic string, to settings) {
+	s.t.Helper()
+	var changes []kadm.AlterConfig
+	for name, value := range to {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: kadm.StringPtr(value)})
+	}
+	answers, err := s.admin.AlterTopicConfigs(s.ctx(), changes, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, answer := range answers {
+		if answer.Err != nil {
+			s.t.Fatalf("set %v of %s: %v", to, topic, answer.Err)
+		}
+	}
+}
