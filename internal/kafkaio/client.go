@@ -121,11 +121,15 @@ func (s *Session) heartbeat(ctx context.Context) error {
 }
 
 // stillMember is whether nobody else can have had our partitions up to now. A
-// rebalance that is being prepared has not taken any yet.
+// rebalance that is being prepared has not taken any yet. It fails when another
+// process is what we are: to join again would take the name back from it.
 func (s *Session) stillMember(ctx context.Context) (bool, error) {
 	err := persist(ctx, func() error { return s.heartbeat(ctx) })
 	if err == nil || errors.Is(err, kerr.RebalanceInProgress) {
 		return true, nil
+	}
+	if errors.Is(err, kerr.FencedInstanceID) {
+		return false, s.fenced(err)
 	}
 	if isFinal(err) {
 		return false, nil

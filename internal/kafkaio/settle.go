@@ -20,6 +20,16 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 	if cause == nil {
 		cause = errors.New("the group was rebalancing")
 	}
+	if isFenced(cause) {
+		// Before anything else: to initialise the ID anew would fence the other.
+		rival, err := s.hasRival(ctx)
+		if err != nil {
+			return pipeline.CommitResult{}, fmt.Errorf("%w: %w", cause, err)
+		}
+		if rival {
+			return pipeline.CommitResult{}, s.fenced(cause)
+		}
+	}
 	if err := s.client().EndTransaction(ctx, kgo.TryAbort); err != nil {
 		return s.lostIdentity(ctx, errors.Join(cause, err))
 	}
