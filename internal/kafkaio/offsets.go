@@ -30,16 +30,6 @@ func (o offsets) of(p pipeline.Partition) committed {
 	return committed{next: -1}
 }
 
-// topic says whether the group has offsets of a topic, and their metadata.
-func (o offsets) topic(name string) (metadata []string) {
-	for p, c := range o {
-		if p.Topic == name && c.next >= 0 {
-			metadata = append(metadata, c.metadata)
-		}
-	}
-	return metadata
-}
-
 // committed asks the group's coordinator for all offsets. It waits, until ctx
 // ends, for transactions that are about to commit some, and for a coordinator.
 func (s *Session) committed(ctx context.Context) (got offsets, err error) {

@@ -22,19 +22,25 @@ type InputRestorer struct {
 	// now, some are not learned, and their repeats pass.
 	out output
 
-	// known are the topics' histories as this process saw them first.
+	// known are the topics' histories.
 	mu    sync.Mutex
 	known map[string]*history
 }
 
 var _ pipeline.Restorer = (*InputRestorer)(nil)
 
-// history is what the group had of a topic when this process first looked, which
+// history is what the group has had of a topic, as far as this process knows. It
 // tells a partition that is new from a group that is.
 type history struct {
-	// began says that the group had read from the topic before.
+	// began says that the group has had an offset of the topic that we did not
+	// begin with. Then a partition that
+	// has none is taken for new, and read from its beginning: of two instances that
+	// start for the first time in the same moment, the second may read more than
+	// --start latest asks for, but a new partition's records are not passed over.
 	began bool
-	// partitions is how many there were.
+	// own are the partitions whose start is ours.
+	own map[pipeline.Partition]bool
+	// partitions is how many there were at the start.
 	partitions int32
 	// seen are partitions that the group has had an offset for.
 	seen map[pipeline.Partition]bool
@@ -47,7 +53,7 @@ func NewInputRestorer(s *Session) *InputRestorer {
 
 // Restore implements [pipeline.Restorer].
 func (r *InputRestorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline.Builder) (pipeline.Restored, error) {
-	at, begins, err := r.position(ctx, p, b)
+	at, begins, err := r.position(ctx, p)
 	if err != nil {
 		return pipeline.Restored{}, err
 	}
@@ -78,6 +84,7 @@ func (r *InputRestorer) begin(ctx context.Context, p pipeline.Partition, b pipel
 		return pipeline.Restored{}, err
 	}
 	shard.Begin(start)
+	r.owns(p)
 	err = r.session.commitStart(ctx, p, committed{next: start, metadata: shard.Position().Metadata})
 	if err != nil {
 		return pipeline.Restored{}, errors.Join(err, shard.Close())
@@ -181,16 +188,13 @@ func (r *InputRestorer) rebuild(ctx context.Context, p pipeline.Partition, rebui
 }
 
 // position is where p goes on, or, with begins, where it begins.
-func (r *InputRestorer) position(ctx context.Context, p pipeline.Partition, b pipeline.Builder) (at committed, begins bool, err error) {
+func (r *InputRestorer) position(ctx context.Context, p pipeline.Partition) (at committed, begins bool, err error) {
 	for try := 0; ; try++ {
 		got, err := r.session.committed(ctx)
 		if err != nil {
 			return committed{}, false, err
 		}
-		h, err := r.look(ctx, p, b, got)
-		if err != nil {
-			return committed{}, false, err
-		}
+		h := r.look(p, got)
 		if at := got.of(p); at.next >= 0 {
 			return at, false, nil
 		}
@@ -208,7 +212,7 @@ func (r *InputRestorer) position(ctx context.Context, p pipeline.Partition, b pi
 		}
 		start := r.session.cfg.Start
 		if h.began || p.Number >= h.partitions {
-			start = Start{} // the partition is new, not the group
+			start = Start{}
 		}
 		next, err := start.offset(ctx, kadm.NewClient(r.session.admin), p)
 		return committed{next: next}, true, err
@@ -221,47 +225,31 @@ func (r *InputRestorer) wasSeen(p pipeline.Partition) bool {
 	return r.known[p.Topic].seen[p]
 }
 
-// look notes what the group has of p's topic, the first time as its history.
-func (r *InputRestorer) look(ctx context.Context, p pipeline.Partition, b pipeline.Builder, got offsets) (*history, error) {
+// look notes what the group has of p's topic.
+func (r *InputRestorer) look(p pipeline.Partition, got offsets) history {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.known[p.Topic]
 	if h == nil {
-		began, err := hasBegun(b, got.topic(p.Topic))
-		if err != nil {
-			return nil, err
+		h = &history{
+			own:        map[pipeline.Partition]bool{},
+			partitions: r.session.found.inputs[p.Topic].partitions,
+			seen:       map[pipeline.Partition]bool{},
 		}
-		h = &history{began: began, partitions: r.session.found.inputs[p.Topic].partitions, seen: map[pipeline.Partition]bool{}}
 		r.known[p.Topic] = h
 	}
 	for q, at := range got {
 		if q.Topic == p.Topic && at.next >= 0 {
 			h.seen[q] = true
+			h.began = h.began || !h.own[q]
 		}
 	}
-	return h, ctx.Err()
+	return *h
 }
 
-// hasBegun is whether the group has judged records of a topic. Offsets whose
-// metadata is that of a fresh state do not count: they are the starts that other
-// instances have committed while the group starts for the first time.
-func hasBegun(b pipeline.Builder, metadata []string) (bool, error) {
-	if len(metadata) == 0 {
-		return false, nil
-	}
-	shard, err := b.Fresh(false)
-	if err != nil {
-		return false, err
-	}
-	shard.Begin(0)
-	fresh := shard.Position().Metadata
-	if err := shard.Close(); err != nil {
-		return false, err
-	}
-	for _, m := range metadata {
-		if m != fresh {
-			return true, nil
-		}
-	}
-	return false, nil
+// owns notes that p's start is ours.
+func (r *InputRestorer) owns(p pipeline.Partition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[p.Topic].own[p] = true
 }
