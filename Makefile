@@ -49,7 +49,7 @@ kafka-down: ## stop it
 test-kafka: ## run the tests against a real Kafka: KAFKA_BROKERS if set, else one started here
 	@brokers=$${KAFKA_BROKERS:-$$(scripts/kafka/start.sh --port $(KAFKA_PORT) | sed 's/^KAFKA_BROKERS=//')}; \
 	[ -n "$$brokers" ] || exit 1; \
-	set -x; STREAMDEDUP_REQUIRE_KAFKA=1 KAFKA_BROKERS=$$brokers go test -count=1 ./internal/kafkatest ./internal/e2e/...
+	set -x; STREAMDEDUP_REQUIRE_KAFKA=1 KAFKA_BROKERS=$$brokers go test -count=1 -timeout 20m ./internal/kafkatest ./internal/kafkaio ./internal/e2e/...
 
 .PHONY: bench
 bench: ## run every benchmark (BENCHTIME=1s)
