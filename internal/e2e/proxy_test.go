@@ -30,6 +30,8 @@ type proxy struct {
 // fault is what happens to one request, the first of its kind from now on.
 type fault struct {
 	key int16
+	// lasts says that it happens to all of them, until the proxy is healed.
+	lasts bool
 	// refuse is what the process is told instead of an answer; the broker never
 	// sees the request.
 	refuse *kerr.Error
@@ -37,11 +39,12 @@ type fault struct {
 	reached chan struct{}
 	// released is closed to let a held answer through.
 	released chan struct{}
-	once     sync.Once
+
+	reach, release sync.Once
 }
 
 // let lets the held answer through.
-func (f *fault) let() { f.once.Do(func() { close(f.released) }) }
+func (f *fault) let() { f.release.Do(func() { close(f.released) }) }
 
 func newProxy(t *testing.T, upstream string) *proxy {
 	t.Helper()
@@ -76,13 +79,26 @@ func (p *proxy) hold(key kmsg.Request) *fault {
 
 // refuse answers the next produce request with an error.
 func (p *proxy) refuse(with *kerr.Error) *fault {
-	f := p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with})
-	f.let()
-	return f
+	return p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with})
+}
+
+// refuseAll is refuse for all of them, until the proxy is healed.
+func (p *proxy) refuseAll(with *kerr.Error) {
+	p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with, lasts: true})
+}
+
+// heal takes back the faults that are to come.
+func (p *proxy) heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = nil
 }
 
 func (p *proxy) add(f *fault) *fault {
 	f.reached, f.released = make(chan struct{}), make(chan struct{})
+	if f.refuse != nil {
+		f.let() // there is nothing to wait for
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.added = append(p.added, f)
@@ -90,15 +106,18 @@ func (p *proxy) add(f *fault) *fault {
 	return f
 }
 
-// take is the fault that a request meets, nil for none. Each is met once.
+// take is the fault that a request meets, nil for none.
 func (p *proxy) take(key int16) *fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, f := range p.faults {
-		if f.key == key {
-			p.faults = append(p.faults[:i], p.faults[i+1:]...)
-			return f
+		if f.key != key {
+			continue
 		}
+		if !f.lasts {
+			p.faults = append(p.faults[:i], p.faults[i+1:]...)
+		}
+		return f
 	}
 	return nil
 }
@@ -207,7 +226,7 @@ func (l *link) answers() {
 			frame = l.readdress(frame, a)
 		}
 		if a.fault != nil {
-			close(a.fault.reached)
+			a.fault.reach.Do(func() { close(a.fault.reached) })
 			<-a.fault.released
 		}
 		if writeFrame(l.client, frame) != nil {
