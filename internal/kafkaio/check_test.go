@@ -83,7 +83,9 @@ func TestOpenNamesAnAddressThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	s := newScene(t, kafkatest.Fake(t).ListenAddrs(), 1)
 	s.cfg.Brokers = []string{address}
 	s.refuses("address", address)

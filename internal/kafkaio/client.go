@@ -28,6 +28,7 @@ func (s *Session) join(ctx context.Context) error {
 		return fmt.Errorf("join group %q: %w", s.cfg.Group, err)
 	}
 	s.member.Store(m)
+	s.failures = &failures{}
 	return nil
 }
 
@@ -65,7 +66,6 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 		s.forget(p)
 	}
 	s.closeCycle()
-	s.failures.take()
 	s.member.Load().group.CloseAllowingRebalance()
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.TxnTimeout)
 	defer cancel()

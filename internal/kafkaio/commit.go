@@ -58,9 +58,8 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if !s.begin() {
 		return s.abort(ctx, s.cycle.broken)
 	}
-	flushed := s.client().Flush(s.cycle.sending)
-	if s.failures.any.Load() || flushed != nil {
-		return s.abort(ctx, flushed)
+	if err := errors.Join(s.cycle.spoilt, s.complete(positions), s.client().Flush(s.cycle.sending)); err != nil || s.failures.any.Load() {
+		return s.abort(ctx, err)
 	}
 	committed, err := s.end(ctx, positions)
 	if err != nil || !committed {

@@ -187,8 +187,6 @@ func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
 		// Partitions change hands between cycles only: a cycle that is under way
 		// commits first.
 		kgo.BlockRebalanceOnPoll(),
-		// A pending offset of another's open transaction is not a position yet.
-		kgo.RequireStableFetchOffsets(),
 
 		kgo.ConsumeTopics(c.In...),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),

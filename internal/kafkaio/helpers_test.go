@@ -240,7 +240,7 @@ func (s *scene) startAs(cfg Config) *run {
 	running, stop := context.WithCancel(context.Background())
 	r := &run{t: s.t, session: session, engine: engine, stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- engine.Run(running) }()
-	s.t.Cleanup(func() { r.finish() })
+	s.t.Cleanup(func() { _ = r.finish() })
 	return r
 }
 

@@ -75,7 +75,7 @@ func (s *Session) commitStart(ctx context.Context, p pipeline.Partition, start c
 		err := s.tryCommitStart(ctx, p, start)
 		if errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.UnknownMemberID) {
 			// The group moves on; what it says next decides. No retry of the same.
-			return fmt.Errorf("%w: %s", errGroupMoves, err)
+			return fmt.Errorf("%w: %v", errGroupMoves, err) //nolint:errorlint // wrapped, it would end the retries
 		}
 		return err
 	})

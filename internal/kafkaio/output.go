@@ -108,7 +108,7 @@ func (o *output) accept(t, now, slack int64) int64 {
 	if t == noTimestamp {
 		return t
 	}
-	lowest, highest := int64(-maxMillis), int64(maxMillis)
+	lowest, highest := -maxMillis, maxMillis
 	// A limit that reaches past all times is none.
 	if o.clock && o.before < maxMillis-now {
 		lowest = now - o.before + min(slack, o.before)

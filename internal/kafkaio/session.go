@@ -29,7 +29,7 @@ type Session struct {
 	epoch    uint64
 	pending  []pipeline.Partition // lost with a member, to be told by the next poll
 	batches  batches
-	failures failures
+	failures *failures // of the member: what an old one still reports is no concern of the new
 	slack    time.Duration
 	lag      *lags
 

@@ -15,11 +15,8 @@ import (
 
 // Requests by their number in the protocol.
 var (
-	keyProduce         = kmsg.NewPtrProduceRequest().Key()
-	keyEndTxn          = kmsg.NewPtrEndTxnRequest().Key()
-	keyInitProducerID  = kmsg.NewPtrInitProducerIDRequest().Key()
-	keyTxnOffsetCommit = kmsg.NewPtrTxnOffsetCommitRequest().Key()
-	keyOffsetFetch     = kmsg.NewPtrOffsetFetchRequest().Key()
+	keyEndTxn      = kmsg.NewPtrEndTxnRequest().Key()
+	keyOffsetFetch = kmsg.NewPtrOffsetFetchRequest().Key()
 )
 
 // random is a generator whose seed is printed and can be set.

@@ -57,7 +57,7 @@ func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down {
-		conn.Close()
+		_ = conn.Close()
 		return nil, errLost
 	}
 	if w.conns == nil {
@@ -73,7 +73,7 @@ func (w *wire) cut() {
 	defer w.mu.Unlock()
 	w.down = true
 	for conn := range w.conns {
-		conn.Close()
+		_ = conn.Close()
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *wireConn) Write(b []byte) (int, error) {
 	if len(b) >= 12 {
 		switch c.wire.judge(int16(binary.BigEndian.Uint16(b[4:]))) {
 		case loseRequest:
-			c.Close()
+			_ = c.Close()
 			return 0, errLost
 		case loseAnswer:
 			c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *wireConn) Read(b []byte) (int, error) {
 		doomed := c.doomed[binary.BigEndian.Uint32(frame[4:])]
 		c.mu.Unlock()
 		if doomed {
-			c.Close()
+			_ = c.Close()
 			return 0, io.EOF
 		}
 		c.rest = frame
