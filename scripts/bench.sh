@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Measures what README.md and docs/BENCHMARKS.md say, and writes it there: the
+# engine in memory, and the whole path on a broker. Run nothing else meanwhile.
+#
+#   scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]
+#
+# The broker is the one in KAFKA_BROKERS, or else that of scripts/kafka/start.sh.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+memory=1GiB records=4M pairs=9
+while [ $# -gt 0 ]; do
+	case $1 in
+	--memory) memory=${2:?} ;;
+	--records) records=${2:?} ;;
+	--pairs) pairs=${2:?} ;;
+	*)
+		echo "usage: scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]" >&2
+		exit 2
+		;;
+	esac
+	shift 2
+done
+
+go build -o build/bin/streamdedup ./cmd/streamdedup
+brokers=${KAFKA_BROKERS:-$(scripts/kafka/start.sh | sed 's/^KAFKA_BROKERS=//')}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+build/bin/streamdedup bench engine --memory "$memory" --fpr 0.01 >"$out/engine"
+build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs "$pairs" >"$out/kafka"
+
+# block prints a measurement as an indented block.
+block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
+
+{
+	cat <<'TEXT'
+# Benchmarks
+
+Written by `scripts/bench.sh`; run it to have your own figures here. Absolute figures say more about the machine than about
+the program, so each run has its references beside it: read the ratios.
+
+## The engine, in memory
+
+One core; hash of the ID, stamps, cleaning, journal and commits included; a window's worth of generations, one record in ten a duplicate.
+
+TEXT
+	block engine
+	cat <<'TEXT'
+
+A random line is what the memory allows: one random line of 64 bytes, read, changed and written, for each step.
+
+## The whole path, on a real Kafka
+
+From topic to topic on one broker that shares the processors with the client, by the same client with the same options, in turn.
+
+TEXT
+	block kafka
+} >docs/BENCHMARKS.md
+
+# In the README the same stands between two comments.
+for what in engine kafka; do
+	block "$what" >"$out/$what.block"
+	awk -v what="$what" -v file="$out/$what.block" '
+		$0 == "<!-- end bench " what " -->" { inside = 0 }
+		!inside
+		$0 == "<!-- bench " what " -->" { inside = 1; print ""; while ((getline line < file) > 0) print line; print "" }
+	' README.md >"$out/README.md"
+	cat "$out/README.md" >README.md
+done
