@@ -156,6 +156,9 @@ func (s *Session) ofGroup(err error) error {
 		return errors.New("poll: the client is closed")
 	case errors.Is(err, kerr.FencedInstanceID):
 		return s.fenced(err)
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		return hinted("change --session-timeout, or the limits on the brokers",
+			"join group %q with a session timeout of %v: %w", s.cfg.Group, s.cfg.SessionTimeout, err)
 	case isForbidden(err):
 		return hinted("grant the right on the brokers, or check the credentials", "read as group %q: %w", s.cfg.Group, err)
 	}
