@@ -163,6 +163,8 @@ type tenancy struct {
 	// next is where the next batch must begin, delivered where the last delivered
 	// one ended, and committed where the open cycle began.
 	next, delivered, committed mark
+	// empty is an offset before which nothing is left to read.
+	empty int64
 }
 
 // mark is an offset, and the leader epoch of the record before it, -1 when that
@@ -178,7 +180,7 @@ var nowhere = mark{-1, -1}
 // rewind goes back to where the cycle began.
 func (t *tenancy) rewind(epoch uint64) {
 	t.epoch = epoch
-	t.next, t.delivered = t.committed, t.committed
+	t.next, t.delivered, t.empty = t.committed, t.committed, 0
 }
 
 // news turns the changes of the group into what the engine must know.

@@ -188,7 +188,7 @@ func (s *Session) admit(ctx context.Context, p pipeline.Partition, t *tenancy, r
 		return nil, nil
 	}
 	if first := records[0].Offset; first > t.next.offset {
-		explained, err := s.explain(ctx, p, t.next.offset, first)
+		explained, err := s.explain(ctx, p, t, first)
 		if err != nil {
 			return nil, err
 		}
@@ -215,14 +215,20 @@ const explainTimeout = 5 * time.Second
 // compaction took, leave such gaps. A gap inside of a batch needs no question:
 // one answer of the broker is one piece of its log. It reports false when the
 // broker cannot tell now.
-func (s *Session) explain(ctx context.Context, p pipeline.Partition, next, first int64) (bool, error) {
+func (s *Session) explain(ctx context.Context, p pipeline.Partition, t *tenancy, first int64) (bool, error) {
 	in := s.found.inputs[p.Topic]
 	if in.compacted {
 		return true, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	there, err := newReader(s.admin, in.id, p, next).first(asking)
+	// A long stretch of aborted records may take several attempts.
+	next := max(t.next.offset, t.empty)
+	ask := newReader(s.admin, in.id, p, next)
+	there, err := ask.first(asking)
+	if err != nil {
+		t.empty = min(ask.next, first)
+	}
 	switch {
 	case err == nil && there == first:
 		return true, nil

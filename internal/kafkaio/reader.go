@@ -26,19 +26,23 @@ type reader struct {
 	// start and stable are the ends of what can be read: the log's first offset and
 	// its last stable one. They are known after the first read.
 	start, stable int64
+	// bytes is how much to ask for. It grows while nothing comes.
+	bytes int32
 
 	leader       *kgo.Broker
 	decompressor kgo.Decompressor
 }
 
 func newReader(client *kgo.Client, topicID kadm.TopicID, p pipeline.Partition, from int64) *reader {
-	return &reader{client: client, topicID: topicID, partition: p, next: from,
+	return &reader{client: client, topicID: topicID, partition: p, next: from, bytes: readMaxBytes,
 		decompressor: kgo.DefaultDecompressor()}
 }
 
 const (
 	readWait     = 200 * time.Millisecond
 	readMaxBytes = 8 << 20
+	// peekBytes is enough for one record; a broker sends a larger one all the same.
+	peekBytes = 64 << 10
 )
 
 // read returns the next records, markers among them, and moves on. It returns
@@ -62,7 +66,7 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxWaitMillis = int32(readWait / time.Millisecond)
 	req.MinBytes = 1
-	req.MaxBytes = readMaxBytes
+	req.MaxBytes = r.bytes
 	req.IsolationLevel = 1 // read_committed
 	req.SessionID, req.SessionEpoch = 0, -1
 	topic := kmsg.NewFetchRequestTopic()
@@ -70,7 +74,7 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	part := kmsg.NewFetchRequestTopicPartition()
 	part.Partition = r.partition.Number
 	part.FetchOffset = r.next
-	part.PartitionMaxBytes = readMaxBytes
+	part.PartitionMaxBytes = r.bytes
 	topic.Partitions = append(topic.Partitions, part)
 	req.Topics = append(req.Topics, topic)
 
@@ -103,6 +107,9 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	}
 	r.start, r.stable = fetched.LogStartOffset, fetched.LastStableOffset
 	r.next = max(r.next, next)
+	if len(fetched.Records) == 0 {
+		r.bytes = min(2*r.bytes, readMaxBytes)
+	}
 	return fetched.Records, nil
 }
 
@@ -130,9 +137,11 @@ func (r *reader) find(ctx context.Context) error {
 	return nil
 }
 
-// first is the first offset at or after from that holds a record or a marker; it
-// waits for one. What lies between is known to hold none.
+// first is the first offset from the position on that holds a record or a marker;
+// it waits for one. What lies before the position, then or when it fails, is known
+// to hold none.
 func (r *reader) first(ctx context.Context) (int64, error) {
+	r.bytes = peekBytes
 	for {
 		records, err := r.read(ctx)
 		if err != nil {

@@ -116,8 +116,8 @@ func (s *Session) seek(parts ...pipeline.Partition) {
 		if offsets[p.Topic] == nil {
 			offsets[p.Topic] = map[int32]kgo.EpochOffset{}
 		}
-		next := s.parts[p].next
-		offsets[p.Topic][p.Number] = kgo.EpochOffset{Epoch: next.epoch, Offset: next.offset}
+		t := s.parts[p]
+		offsets[p.Topic][p.Number] = kgo.EpochOffset{Epoch: t.next.epoch, Offset: max(t.next.offset, t.empty)}
 	}
 	s.client().SetOffsets(offsets)
 }
