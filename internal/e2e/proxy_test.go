@@ -72,7 +72,8 @@ func newProxy(t *testing.T, upstream string) *proxy {
 
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// hold keeps the answer to the next request of a kind until it is released.
+// hold keeps the answer to the next request of a kind until it is released; of a
+// write, to the next that the broker accepts.
 func (p *proxy) hold(key kmsg.Request) *fault {
 	return p.add(&fault{key: key.Key()})
 }
@@ -120,6 +121,13 @@ func (p *proxy) take(key int16) *fault {
 		return f
 	}
 	return nil
+}
+
+// putBack lets a fault happen later.
+func (p *proxy) putBack(f *fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append([]*fault{f}, p.faults...)
 }
 
 // wait waits until the fault has happened.
@@ -225,6 +233,11 @@ func (l *link) answers() {
 			}
 			frame = l.readdress(frame, a)
 		}
+		if a.fault != nil && a.refusal == nil && !written(frame, a) {
+			// Such as CONCURRENT_TRANSACTIONS, after which the client tries again.
+			l.proxy.putBack(a.fault)
+			a.fault = nil
+		}
 		if a.fault != nil {
 			a.fault.reach.Do(func() { close(a.fault.reached) })
 			<-a.fault.released
@@ -261,12 +274,7 @@ func (l *link) readdress(frame []byte, a asked) []byte {
 	default:
 		return frame
 	}
-	resp.SetVersion(a.version)
-	body := kbin.Reader{Src: frame[4:]}
-	if resp.IsFlexible() {
-		kmsg.SkipTags(&body)
-	}
-	if err := resp.ReadFrom(body.Src); err != nil {
+	if err := a.parse(resp, frame); err != nil {
 		l.proxy.t.Errorf("read the broker's answer of kind %d: %v", a.key, err)
 		return frame
 	}
@@ -284,6 +292,35 @@ func (l *link) readdress(frame []byte, a asked) []byte {
 		}
 	}
 	return answer(resp, a)
+}
+
+// parse reads an answer, without its header.
+func (a asked) parse(resp kmsg.Response, frame []byte) error {
+	resp.SetVersion(a.version)
+	body := kbin.Reader{Src: frame[4:]}
+	if resp.IsFlexible() {
+		kmsg.SkipTags(&body)
+	}
+	return resp.ReadFrom(body.Src)
+}
+
+// written is whether an answer is not that of a broker which refused a write.
+func written(frame []byte, a asked) bool {
+	resp := kmsg.NewPtrProduceResponse()
+	if a.key != resp.Key() {
+		return true
+	}
+	if a.parse(resp, frame) != nil {
+		return false
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // answer is a response as it goes over the wire.
