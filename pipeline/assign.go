@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,10 +19,10 @@ func (p Partition) compare(q Partition) int {
 // nothing, also when it was ours before: another may have written meanwhile.
 func (e *Engine) assign(ctx context.Context, polled Polled) {
 	for _, p := range polled.Lost {
-		e.drop(p)
+		e.lose(ctx, p)
 	}
 	for _, a := range polled.Assigned {
-		e.drop(a.Partition)
+		e.lose(ctx, a.Partition)
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
 		p.cancel = e.restores.start(ctx, e.restorer, a, e.cfg.Rules)
@@ -48,25 +49,50 @@ func (e *Engine) leastLoaded() *worker {
 	return best
 }
 
-// drop forgets a partition and what it remembered.
+// lose drops a partition that another may have from now on. What the open cycle
+// has of it must not come out: the other reads it again.
+func (e *Engine) lose(ctx context.Context, name Partition) {
+	p := e.parts[name]
+	if p == nil {
+		return
+	}
+	if p.moved && e.open.failed == nil {
+		e.open.failed = fmt.Errorf("partition %s was lost in the middle of a cycle", name)
+	}
+	delete(e.parts, name) // so that what its worker has is not delivered
+	for slices.ContainsFunc(e.flying, func(f flight) bool { return f.part == p }) {
+		e.land(ctx, 1)
+	}
+	e.free(p)
+}
+
+// drop forgets a partition, of which no worker has anything, and what it
+// remembered.
 func (e *Engine) drop(name Partition) {
 	p := e.parts[name]
 	if p == nil {
 		return
 	}
 	delete(e.parts, name)
-	if p.cancel != nil {
-		p.cancel()
-	}
+	e.free(p)
+}
+
+// free ends p's restore, or gives back the memory of its shard.
+func (e *Engine) free(p *part) {
+	p.cancel()
 	if p.shard != nil {
-		if err := p.shard.Close(); err != nil {
-			e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
-		}
+		e.close(p.name, p.shard)
+	}
+}
+
+func (e *Engine) close(name Partition, s *Shard) {
+	if err := s.Close(); err != nil {
+		e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
 	}
 }
 
 // adopt takes over the shards whose restore has ended.
-func (e *Engine) adopt() error {
+func (e *Engine) adopt(ctx context.Context) error {
 	for {
 		r, ok := e.restores.next()
 		if !ok {
@@ -76,12 +102,15 @@ func (e *Engine) adopt() error {
 		if p == nil || p.assignment != r.assigned.Epoch || p.shard != nil {
 			// Lost meanwhile. What it would have been is another's to know.
 			if r.err == nil {
-				r.err = r.restored.Shard.Close()
+				e.close(r.assigned.Partition, r.restored.Shard)
 			}
 			continue
 		}
-		if errors.Is(r.err, context.Canceled) {
-			continue // the engine is stopping
+		if r.err != nil && ctx.Err() != nil {
+			continue // the engine is stopping, and the restore gave up
+		}
+		if errors.Is(r.err, ErrNotOurs) {
+			continue // the session will say so, too
 		}
 		if r.err != nil {
 			return fmt.Errorf("restore %s: %w", p.name, r.err)
@@ -110,7 +139,6 @@ type restores struct {
 	results chan restore
 	group   *sync.WaitGroup
 	pending int
-	cancels []context.CancelFunc
 }
 
 // maxRestores bounds how many results wait to be taken; more restores wait.
@@ -124,7 +152,6 @@ func newRestores() restores {
 func (r *restores) start(ctx context.Context, from Restorer, a Assigned, rules Config) context.CancelFunc {
 	ctx, cancel := context.WithCancel(ctx)
 	r.pending++
-	r.cancels = append(r.cancels, cancel)
 	r.group.Add(1)
 	go func() {
 		defer r.group.Done()
@@ -148,11 +175,9 @@ func (r *restores) next() (restore, bool) {
 	}
 }
 
-// wait ends all restores and gives back what they made.
+// wait waits for restores that were all told to give up, and gives back what they
+// made.
 func (r *restores) wait() {
-	for _, cancel := range r.cancels {
-		cancel()
-	}
 	go func() {
 		r.group.Wait()
 		close(r.results)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -122,10 +124,10 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 	}
 	e.restores = newRestores()
 	defer func() {
-		e.restores.wait()
 		for p := range e.parts {
 			e.drop(p)
 		}
+		e.restores.wait()
 		for _, w := range e.workers {
 			w.stop()
 		}
@@ -155,7 +157,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 			return errors.Join(err, e.abort(ctx, err))
 		}
 		e.assign(ctx, polled)
-		if err := e.adopt(); err != nil {
+		if err := e.adopt(ctx); err != nil {
 			return errors.Join(err, e.end(ctx))
 		}
 		e.process(ctx, polled.Batches)
@@ -224,7 +226,7 @@ func (e *Engine) land(ctx context.Context, n int) {
 		t := f.part.worker.out.take()
 		e.result(t)
 		f.part.journal = t.journal
-		if e.open.failed == nil {
+		if e.open.failed == nil && e.parts[f.part.name] == f.part {
 			e.deliver(ctx, f.part, f.batch)
 		}
 	}
@@ -300,12 +302,12 @@ func (e *Engine) halt(p *part, s *Stop) {
 		"offset", s.Offset, "reason", s.Reason.String(), "error", s.Err)
 }
 
-// halted is what stopped, as one error.
+// halted is what stopped, as one error, in the order of the partitions.
 func (e *Engine) halted() error {
 	var stops []error
-	for _, p := range e.parts {
-		if p.halted != nil {
-			stops = append(stops, p.halted)
+	for _, p := range slices.SortedFunc(maps.Keys(e.parts), Partition.compare) {
+		if s := e.parts[p].halted; s != nil {
+			stops = append(stops, s)
 		}
 	}
 	return errors.Join(stops...)

@@ -23,6 +23,8 @@ type stream struct {
 	// divertLimit is the same for the diverted.
 	divertLimit int
 	firstKept   map[Partition]int64 // what retention has deleted before
+	// notOurs makes a restore fail, if it is not nil and says so.
+	notOurs func() bool
 }
 
 // delivered is one record in the output.
@@ -52,6 +54,8 @@ type member struct {
 	fault     func(n int) fault
 	done      func()      // called when everything is read and committed
 	halted    func() bool // or when this says so
+	// poll changes what a poll brings, if it is not nil.
+	poll func(context.Context, Polled) Polled
 
 	epoch     uint64
 	epochs    map[Partition]uint64
@@ -113,6 +117,9 @@ func (m *member) Poll(ctx context.Context, _ time.Duration) (Polled, error) {
 	}
 	if finished && len(polled.Assigned) == 0 {
 		m.done()
+	}
+	if m.poll != nil {
+		polled = m.poll(ctx, polled)
 	}
 	return polled, ctx.Err()
 }
@@ -223,6 +230,9 @@ func (m *member) Close(context.Context, bool) error {
 
 // Restore gives a partition its memory back from the stream's own input.
 func (s *stream) Restore(_ context.Context, p Partition, b Builder) (Restored, error) {
+	if s.notOurs != nil && s.notOurs() {
+		return Restored{}, fmt.Errorf("restore %s: %w", p, ErrNotOurs)
+	}
 	s.mu.Lock()
 	at := s.positions[p]
 	s.mu.Unlock()

@@ -108,7 +108,7 @@ type Restorer interface {
 	// goes on there. It is called in a goroutine of its own, for several
 	// partitions at once, and returns early when ctx ends. It builds the shard
 	// with b, and gives up with an error that says what to do when state should
-	// exist and does not.
+	// exist and does not. An error ends the engine, except for [ErrNotOurs].
 	Restore(ctx context.Context, p Partition, b Builder) (Restored, error)
 }
 
@@ -136,6 +136,9 @@ var (
 	// ErrForeignState is returned for state of another key spec, seed, scope or
 	// filter kind.
 	ErrForeignState = errors.New("state belongs to another configuration")
+	// ErrNotOurs is returned by a [Restorer] for a partition that was taken away
+	// while it was restored. The session says the same, in this poll or a later one.
+	ErrNotOurs = errors.New("the partition is not ours any more")
 	// ErrFenced is returned when another process took over this one's identity.
 	ErrFenced = errors.New("fenced by another process")
 )

@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// A partition can be taken away in the middle of a cycle, while a worker has a
+// batch of it or when some of it was delivered. Its memory is given back only when
+// the worker is done, and what it has in the cycle does not come out: whoever
+// reads it next reads it again.
+func TestLossInTheMiddleOfACycle(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		polls int // after the first batch
+	}{{"a worker has its batch", 1}, {"its batch was delivered", 3}} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStream(1)
+			for i := range 100 {
+				s.add(0, fmt.Sprint(i), epoch0)
+			}
+			busy := &busySet{entered: make(chan struct{})}
+			cfg := engineConfig()
+			newSet := cfg.Rules.NewSet
+			cfg.Rules.NewSet = func() (set filter.Set, err error) {
+				if busy.Set != nil {
+					return newSet()
+				}
+				busy.Set, err = newSet()
+				return busy, err
+			}
+			cfg.CommitInterval = 100 * time.Millisecond
+			m := newMember(s, 1, 10, nil)
+			m.poll = takeAway(m, busy.entered, test.polls)
+			if _, err := run(t, s, m, cfg); err != nil {
+				t.Fatal(err)
+			}
+			var want []int64
+			for i := range 100 {
+				want = append(want, int64(i))
+			}
+			checkOutput(t, s, map[Partition][]int64{p0: want})
+			if busy.early.Load() {
+				t.Error("the memory of a shard was given back while a worker used it")
+			}
+		})
+	}
+}
+
+// A restore may notice before the session says so that the partition is gone. That
+// ends nothing: whoever has it now restores it.
+func TestLossDuringARestore(t *testing.T) {
+	s := newStream(1)
+	s.add(0, "a", epoch0)
+	refused := make(chan struct{})
+	var once atomic.Bool
+	s.notOurs = func() bool {
+		if !once.CompareAndSwap(false, true) {
+			return false
+		}
+		close(refused)
+		return true
+	}
+	m := newMember(s, 1, 10, nil)
+	taken := 0
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		if taken++; taken == 2 {
+			<-refused
+		}
+		// Many polls later the engine has surely taken the restore's end.
+		if taken != 1000 {
+			return polled
+		}
+		m.announce = append(m.announce, p0)
+		return Polled{Lost: []Partition{p0}}
+	}
+	if _, err := run(t, s, m, engineConfig()); err != nil {
+		t.Fatal(err)
+	}
+	checkOutput(t, s, map[Partition][]int64{p0: {0}})
+}
+
+// takeAway takes the partition of m away so many polls after its first batch, when
+// a worker has begun with that, and gives it back with the next poll.
+func takeAway(m *member, entered <-chan struct{}, polls int) func(context.Context, Polled) Polled {
+	n, taken := -1, false
+	return func(_ context.Context, polled Polled) Polled {
+		if n >= 0 || len(polled.Batches) > 0 {
+			n++
+		}
+		if taken || n < polls {
+			return polled
+		}
+		<-entered
+		taken = true
+		delete(m.reading, p0)
+		delete(m.epochs, p0)
+		m.announce = append(m.announce, p0)
+		return Polled{Lost: []Partition{p0}}
+	}
+}
+
+// busySet takes its time and notices when it is closed meanwhile.
+type busySet struct {
+	filter.Set
+	entered       chan struct{}
+	once          bool
+	closed, early atomic.Bool
+}
+
+func (b *busySet) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, ages []uint8) uint64 {
+	if !b.once {
+		b.once = true
+		close(b.entered)
+		for range 10_000 {
+			runtime.Gosched()
+		}
+	}
+	if b.closed.Load() {
+		b.early.Store(true)
+		return 0
+	}
+	return b.Set.TestAndAdd(hashes, learn, room, ages)
+}
+
+func (b *busySet) Close() error {
+	b.closed.Store(true)
+	return b.Set.Close()
+}
