@@ -142,7 +142,10 @@ type Stop struct {
 }
 
 func (s *Stop) Error() string {
-	text := fmt.Sprintf("partition %s stopped before offset %d: %s", s.Partition, s.Offset, s.Reason)
+	text := fmt.Sprintf("partition %s stopped before offset %d", s.Partition, s.Offset)
+	if s.Reason != NoReason {
+		text += ": " + s.Reason.String()
+	}
 	if s.Err != nil {
 		text += ": " + s.Err.Error()
 	}

@@ -114,6 +114,8 @@ var hints = []struct {
 // stopHint says how a stream that a policy or the output stopped can go on.
 func stopHint(why pipeline.Reason) string {
 	switch why {
+	case pipeline.NoReason:
+		return "" // it is no policy that stopped it
 	case pipeline.ReasonTooLarge:
 		return "raise max.message.bytes of the output topic, or divert such records with --divert-topic"
 	case pipeline.ReasonFull:

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // exec runs a command in this process.
@@ -82,6 +84,18 @@ func TestExitPrintsAllFaultsAndTheHint(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	if want := "error: one is wrong\nerror: two: is wrong\nhint: do this\nhint: or that\n"; stderr.String() != want {
+		t.Errorf("stderr %q, want %q", stderr.String(), want)
+	}
+}
+
+// A partition may be stopped by no policy: then no policy is the way out.
+func TestAStopWithoutAReason(t *testing.T) {
+	stop := &pipeline.Stop{Partition: pipeline.Partition{Topic: "in", Number: 3}, Offset: 7, Err: errors.New("is gone")}
+	var stderr bytes.Buffer
+	if code := (&app{stderr: &stderr}).exit(stop); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if want := "error: partition in/3 stopped before offset 7: is gone\n"; stderr.String() != want {
 		t.Errorf("stderr %q, want %q", stderr.String(), want)
 	}
 }
