@@ -12,7 +12,7 @@ import (
 func (e *Engine) end(ctx context.Context) error {
 	e.land(ctx, len(e.flying))
 	if e.open.failed != nil {
-		return errors.Join(e.broken, e.abort(ctx, e.open.failed))
+		return e.abort(ctx, e.open.failed)
 	}
 	if !e.open.begun {
 		return nil
@@ -32,7 +32,7 @@ func (e *Engine) commit(ctx context.Context) error {
 		}
 	}
 	if e.broken != nil {
-		return errors.Join(e.broken, e.abort(ctx, e.broken))
+		return e.abort(ctx, e.broken)
 	}
 	slices.SortFunc(positions, func(a, b Position) int { return a.Partition.compare(b.Partition) })
 	result, err := e.session.Commit(context.WithoutCancel(ctx), positions)
@@ -52,7 +52,7 @@ func (e *Engine) abort(ctx context.Context, cause error) error {
 	result, err := e.session.Abort(context.WithoutCancel(ctx))
 	if err != nil {
 		e.rollback(nil)
-		return fmt.Errorf("abort: %w", err)
+		return errors.Join(e.broken, fmt.Errorf("abort: %w", err))
 	}
 	return e.settle(result, began)
 }
@@ -103,12 +103,18 @@ func (e *Engine) rollback(epochs map[Partition]uint64) {
 		if epoch, ok := epochs[name]; ok {
 			p.epoch = epoch
 		}
-		if p.moved && p.halted != nil && p.halted.Offset >= p.shard.Next() {
-			p.halted = nil // it is read, and judged, again
+		if p.readAgain() {
+			p.halted = nil
 			p.epoch = e.session.Resume(name, p.shard.Next())
 		}
 		p.settled()
 	}
+}
+
+// readAgain is whether a halted partition, rolled back, comes to its halt anew: it
+// was halted by what the cycle delivered of it, or has records left before the halt.
+func (p *part) readAgain() bool {
+	return p.halted != nil && p.shard != nil && (p.moved || p.shard.Next() < p.halted.Offset)
 }
 
 // settled ends the open cycle for a partition.

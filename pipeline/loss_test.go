@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,4 +133,47 @@ func (b *busySet) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, ag
 func (b *busySet) Close() error {
 	b.closed.Store(true)
 	return b.Set.Close()
+}
+
+// A source may stop a partition in a cycle that aborts before the partition's own
+// records were delivered: they are read again, and so is what the source stopped at.
+func TestStopOfASourceInAnAbortedCycle(t *testing.T) {
+	s := newStream(2)
+	p1 := Partition{"in", 1}
+	for i := range 10 {
+		s.add(0, fmt.Sprint(i), epoch0)
+		s.add(1, fmt.Sprint(i), epoch0)
+	}
+	m := newMember(s, 1, 1, nil)
+	stopped, failed := false, false
+	m.fault = func(int) fault {
+		if !stopped || failed {
+			return faultNone
+		}
+		failed = true
+		return faultDeliver
+	}
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		if len(m.reading) < 2 { // not before both are restored
+			for _, b := range polled.Batches {
+				m.reading[b.Partition] = b.First
+			}
+			polled.Batches = nil
+		}
+		slices.SortFunc(polled.Batches, func(a, b *Batch) int { return b.Partition.compare(a.Partition) })
+		if len(polled.Batches) == 2 && !stopped { // that of the other is the first to fail
+			stopped = true
+			m.Halt(p0)
+			polled.Stopped = []*Stop{{Partition: p0, Offset: polled.Batches[1].Next}}
+		}
+		return polled
+	}
+	if _, err := run(t, s, m, engineConfig()); err != nil {
+		t.Fatal(err)
+	}
+	want := []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	checkOutput(t, s, map[Partition][]int64{p0: want, p1: want})
+	if !failed {
+		t.Error("no cycle failed: the test shows nothing")
+	}
 }
