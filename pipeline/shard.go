@@ -26,9 +26,10 @@ type Shard struct {
 	print     string // fingerprint
 
 	partition Partition
-	start     int64 // where the open cycle began
-	next      int64 // the next offset to judge
-	stopped   *Stop // it judges nothing more until a rollback
+	start     int64   // where the oldest cycle that is not committed began
+	sealed    []int64 // where sealed cycles ended, oldest first
+	next      int64   // the next offset to judge
+	stopped   *Stop   // it judges nothing more until a rollback
 	refusals  []Refusal
 
 	in      window.Batch // views into scratch
@@ -46,6 +47,7 @@ type scratch struct {
 	ages    [chunk]uint8
 	marks   [chunk]window.Marks
 	found   [chunk]keys.Outcome
+	repeats [chunk]bool // a header of the ID's
 }
 
 // NewShard makes the shard of p, which has seen nothing. Cold says that it
@@ -99,11 +101,9 @@ func (s *Shard) Process(b *Batch) {
 	if s.stopped != nil {
 		return
 	}
-	repeated := s.extractor.RepeatedHeaders()
 	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
 		s.judge(b, from, min(from+chunk, len(b.Records)))
 	}
-	b.Counts.RepeatedHeaders += s.extractor.RepeatedHeaders() - repeated
 	s.next = b.Next
 	if b.Stopped != nil {
 		s.stopped, s.next = b.Stopped, b.Stopped.Offset
@@ -123,6 +123,9 @@ func (s *Shard) judge(b *Batch, from, to int) {
 		if s.scratch.found[i] == keys.Unsupported {
 			b.Counts.Unsupported++
 		}
+		if s.scratch.repeats[i] {
+			b.Counts.RepeatedHeaders++
+		}
 		b.Counts.add(o)
 		b.Outcomes = append(b.Outcomes, o)
 	}
@@ -134,6 +137,7 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	x := &s.scratch
 	for i := from; i < to; i++ {
 		r := &b.Records[i]
+		repeated := s.extractor.RepeatedHeaders()
 		hash, found := s.extractor.Hash(r)
 		tooLarge := b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
 		if stop = s.mustStop(b, i, found, tooLarge); stop != nil {
@@ -141,6 +145,7 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 		}
 		x.offsets[n], x.hashes[n], x.found[n] = b.Offsets[i], hash, found
 		x.hasID[n] = found == keys.Found
+		x.repeats[n] = s.extractor.RepeatedHeaders() != repeated
 		x.noLearn[n] = tooLarge
 		x.times[n] = window.NoTime
 		if s.clock != nil {
@@ -162,12 +167,11 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 
 // mustStop is why the partition cannot go past record i of b, nil if it can.
 func (s *Shard) mustStop(b *Batch, i int, found keys.Outcome, tooLarge bool) *Stop {
-	switch {
-	case found == keys.Invalid && s.rules.OnInvalid == Fail:
-		return s.stop(b, i, ReasonInvalid, nil)
-	case (found == keys.Missing || found == keys.Unsupported) && s.rules.OnMissing == Fail:
-		return s.stop(b, i, ReasonMissing, nil)
-	case !tooLarge:
+	policy, why := s.policy(found)
+	if policy == Fail {
+		return s.stop(b, i, why, nil)
+	}
+	if !tooLarge || policy == Drop {
 		return nil
 	}
 	refusal := s.refusal(b.Offsets[i])
@@ -178,6 +182,17 @@ func (s *Shard) mustStop(b *Batch, i int, found keys.Outcome, tooLarge bool) *St
 		return s.stop(b, i, ReasonTooLarge, refusal.Err)
 	}
 	return s.stop(b, i, ReasonTooLarge, nil)
+}
+
+// policy is what happens to a record because of its ID, and the reason.
+func (s *Shard) policy(found keys.Outcome) (Policy, Reason) {
+	switch found {
+	case keys.Found:
+		return Pass, NoReason
+	case keys.Invalid:
+		return s.rules.OnInvalid, ReasonInvalid
+	}
+	return s.rules.OnMissing, ReasonMissing
 }
 
 func (s *Shard) stop(b *Batch, i int, why Reason, err error) *Stop {
@@ -207,11 +222,10 @@ func (s *Shard) outcome(i int, tooLarge bool) Outcome {
 		o.Verdict = Unique
 	case keys.Invalid:
 		o.Verdict = Invalid
-		o.send(s.rules.OnInvalid, ReasonInvalid)
 	default:
 		o.Verdict = Missing
-		o.send(s.rules.OnMissing, ReasonMissing)
 	}
+	o.send(s.policy(x.found[i]))
 	if o.Fate == Out && o.Marks&Late != 0 {
 		o.send(s.rules.OnLate, ReasonLate)
 	}
@@ -263,12 +277,16 @@ func (s *Shard) Position() Position {
 }
 
 // Seal ends the cycle: what comes after it is another's.
-func (s *Shard) Seal() { s.window.Seal() }
+func (s *Shard) Seal() {
+	s.window.Seal()
+	s.sealed = append(s.sealed, s.next)
+}
 
-// Commit forgets how to undo the sealed cycle.
+// Commit forgets how to undo the oldest sealed cycle. Without one it panics.
 func (s *Shard) Commit() {
 	s.window.Commit()
-	s.start = s.next
+	s.start = s.sealed[0]
+	s.sealed = append(s.sealed[:0], s.sealed[1:]...)
 	kept := s.refusals[:0]
 	for _, r := range s.refusals {
 		if r.Offset >= s.start {
@@ -281,7 +299,7 @@ func (s *Shard) Commit() {
 // Rollback takes back everything since the last commit, byte for byte.
 func (s *Shard) Rollback() {
 	s.window.Rollback()
-	s.next = s.start
+	s.next, s.sealed = s.start, s.sealed[:0]
 	s.stopped = nil
 }
 

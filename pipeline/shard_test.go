@@ -166,6 +166,18 @@ func TestTooLargeRecord(t *testing.T) {
 	}
 }
 
+// A record that a policy drops needs no room in the output.
+func TestTooLargeRecordThatIsDropped(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.OnMissing, c.OnInvalid = Drop, Drop })
+	b := batchOf(0, `{"no":1}`, `{`, `{"id":1}`)
+	b.Oversize = []bool{true, true, true}
+	s.Process(b)
+	want := "missing:dropped:missing invalid:dropped:invalid"
+	if got := outcomes(b); got != want || b.Stopped == nil || b.Stopped.Offset != 2 {
+		t.Errorf("outcomes are %q, want %q and a stop before offset 2, not %v", got, want, b.Stopped)
+	}
+}
+
 // A committed cycle clears what was refused in it; a rolled-back one does not.
 func TestRefusalsLastUntilCommitted(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Diverts = true })
@@ -213,6 +225,30 @@ func TestRollbackRestoresEveryByte(t *testing.T) {
 	}
 	if n := s.Stats(); n.Full || len(n.Generations) != 8 {
 		t.Errorf("the run did not rotate as it should: %+v", n)
+	}
+}
+
+// What is judged after a seal belongs to the next cycle: the commit of the sealed
+// one does not cover it.
+func TestCommitDoesNotCoverWhatCameAfterTheSeal(t *testing.T) {
+	s := shardOf(t, nil)
+	s.Process(batchOf(0, `{"id":1}`))
+	s.Seal()
+	sealed := s.AppendState(nil)
+	s.Process(batchOf(1, `{"id":2}`))
+	s.Refuse(Refusal{Partition: p0, Offset: 1, Err: errTooLarge})
+	s.Commit()
+	s.Rollback()
+	if s.Next() != 1 {
+		t.Errorf("reading goes on at %d, want 1: what was rolled back must be read again", s.Next())
+	}
+	if !bytes.Equal(s.AppendState(nil), sealed) {
+		t.Error("the state is not that of the seal")
+	}
+	b := batchOf(1, `{"id":2}`)
+	s.Process(b)
+	if b.Stopped == nil || b.Stopped.Offset != 1 {
+		t.Errorf("the refusal of a record that is read again was forgotten: %s", outcomes(b))
 	}
 }
 
