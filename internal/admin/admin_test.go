@@ -54,6 +54,7 @@ func busy() *pipeline.Snapshot {
 	s.Counts.Verdicts = [4]uint64{4, 3, 2, 1}
 	s.Counts.Fates = [3]uint64{6, 1, 3}
 	s.Counts.Marks[0] = 5                                  // late
+	s.Counts.Unsupported, s.Counts.RepeatedHeaders = 2, 3
 	s.Counts.Ages = [filter.Generations]uint64{1, 0, 2, 0} // one just now, two that are two generations old
 	return s
 }
@@ -94,6 +95,8 @@ streamdedup_marks_total{mark="no_time"} 0
 streamdedup_marks_total{mark="jump"} 0
 streamdedup_marks_total{mark="retimed"} 0
 streamdedup_marks_total{mark="unlearned"} 0
+streamdedup_unsupported_ids_total 2
+streamdedup_repeated_headers_total 3
 streamdedup_duplicate_age_seconds_bucket{le="10"} 1
 streamdedup_duplicate_age_seconds_bucket{le="20"} 1
 streamdedup_duplicate_age_seconds_bucket{le="30"} 3

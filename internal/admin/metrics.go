@@ -96,10 +96,14 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descRecords = describe("records_total", "Committed records by what they are.", "verdict")
-	descFate    = describe("fate_total", "Committed records by where they went.", "fate")
-	descMarks   = describe("marks_total", "Committed records by mark; a record may have several.", "mark")
-	descAge     = describe("duplicate_age_seconds",
+	descRecords     = describe("records_total", "Committed records by what they are.", "verdict")
+	descFate        = describe("fate_total", "Committed records by where they went.", "fate")
+	descMarks       = describe("marks_total", "Committed records by mark; a record may have several.", "mark")
+	descUnsupported = describe("unsupported_ids_total",
+		"Committed records whose ID is a JSON array or object; they are among the missing.")
+	descRepeated = describe("repeated_headers_total",
+		"Committed records with several headers of a name that is in the ID; the last one counts.")
+	descAge = describe("duplicate_age_seconds",
 		"How long before a duplicate its first copy was read, in stream time; the resolution is one generation.")
 	descFill = describe("filter_fill_ratio",
 		"IDs in a generation by what it is planned for; generation 0 is the one filling, 7 the oldest.", "topic", "partition", "generation")
@@ -115,7 +119,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descRecords, descFate, descMarks, descAge, descFill, descFPR, descFull,
+		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
 		descBytes, descTime, descCoverage, descLag, descTxn,
 	} {
 		to <- d
@@ -162,6 +166,8 @@ func counts(to chan<- prometheus.Metric, n *pipeline.Counts) {
 	for _, mark := range marks {
 		counter(to, descMarks, n.Marked(mark.bit), mark.name)
 	}
+	counter(to, descUnsupported, n.Unsupported)
+	counter(to, descRepeated, n.RepeatedHeaders)
 }
 
 var marks = []struct {
