@@ -196,11 +196,16 @@ func stopsAtLarge(t *testing.T, s *scene) {
 	t.Helper()
 	r := s.start()
 	r.judged(700)
+	for i := range 50 { // its neighbour goes on
+		s.write(s.record(1, fmt.Sprintf("p1-%d", 500+i)))
+	}
+	r.judged(750)
 	err := r.finish()
 	var stop *pipeline.Stop
 	if !errors.As(err, &stop) || stop.Offset != 200 || stop.Partition.Number != 0 || stop.Reason != pipeline.ReasonTooLarge {
 		t.Errorf("the engine ended with %v, want partition 0 stopped before offset 200: too_large", err)
 	}
+	s.next[1] += 50
 	want := s.wanted()
 	for i := 200; i < 500; i++ {
 		delete(want, fmt.Sprintf("p0-%d", i))
