@@ -52,9 +52,7 @@ the second quits at once.`,
 			if err := s.check(); err != nil {
 				return err
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return a.stream(ctx, s)
+			return a.stream(cmd.Context(), s)
 		},
 	}
 	fs := cmd.Flags()
