@@ -7,8 +7,7 @@ import (
 
 // A Clock says what time a record has.
 //
-// It has one owner: no method may run concurrently with another. More goroutines
-// take a [Clock.Clone] each.
+// It has one owner: no method may run concurrently with another.
 type Clock struct {
 	source clockSource
 	format timeFormat
@@ -79,15 +78,6 @@ func parseTimeField(s string) ([]segment, error) {
 		return nil, errors.New("known are record, arrival, none, json:NAME (dots descend) and json:/POINTER")
 	}
 	return p.path, nil
-}
-
-// Clone is a Clock of its own for another goroutine, with the same spec and format.
-func (c *Clock) Clone() *Clock {
-	d := &Clock{source: c.source, format: c.format}
-	if c.json != nil {
-		d.json = c.json.clone()
-	}
-	return d
 }
 
 // Time is the record's time in milliseconds since the epoch, rounded down; it is

@@ -42,7 +42,7 @@ func TestParseClockErrors(t *testing.T) {
 func TestClockSources(t *testing.T) {
 	f := func(spec string, r Record, now, want int64) {
 		t.Helper()
-		got, ok := mustParseClock(t, spec, "").Clone().Time(&r, now)
+		got, ok := mustParseClock(t, spec, "").Time(&r, now)
 		if got != want || ok != (want != 0) {
 			t.Errorf("%s of %+v at %d: got %d %v, want %d", spec, r, now, got, ok, want)
 		}

@@ -12,8 +12,7 @@ import (
 // Extractor finds the ID of a record and hashes it. What it finds depends on the
 // record, the specs and the seed alone.
 //
-// It has one owner: no method may run concurrently with another. More goroutines
-// take a [Extractor.Clone] each.
+// It has one owner: no method may run concurrently with another.
 type Extractor struct {
 	specs    []spec
 	json     *scanner // nil without a json spec
@@ -47,16 +46,6 @@ func Parse(specs []string, seed uint64) (*Extractor, error) {
 		e.json = newScanner(paths)
 	}
 	return e, nil
-}
-
-// Clone is an Extractor of its own for another goroutine, with the same specs and
-// seed. Its count of repeated headers begins at zero.
-func (e *Extractor) Clone() *Extractor {
-	c := &Extractor{specs: e.specs, sum: hasher{seed: e.sum.seed}}
-	if e.json != nil {
-		c.json = e.json.clone()
-	}
-	return c
 }
 
 // Hash is the hash of the record's ID, or zero and why there is none. Where parts

@@ -51,10 +51,6 @@ func newScanner(paths [][]segment) *scanner {
 	return s
 }
 
-func (s *scanner) clone() *scanner {
-	return newScanner(s.paths) // which nothing changes
-}
-
 // longName is the bit for names of that length and more.
 const longName = 63
 
