@@ -22,7 +22,7 @@ import (
 // policy may have kept late records from the output while it was filling. Since stream
 // time never falls, a generation is a range of offsets, and that is all it takes
 // to put every record of the input back into its generation. With 8 generations
-// the text stays below 400 bytes of the 4,096 that Kafka allows.
+// the text stays below 500 bytes of the 4,096 that Kafka allows.
 const MetadataVersion = 1
 
 const metadataName = "streamdedup/"
@@ -35,7 +35,7 @@ const (
 
 func (s *Shard) metadata() string {
 	st := s.window.State()
-	b := make([]byte, 0, 400)
+	b := make([]byte, 0, 500)
 	b = append(b, metadataName...)
 	b = strconv.AppendInt(b, MetadataVersion, 10)
 	b = append(b, ' ')

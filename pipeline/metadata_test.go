@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,22 @@ func TestMetadataRoundTrip(t *testing.T) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 		s.Process(batchOf(int64(i), fmt.Sprintf(`{"id":%d}`, i)))
+	}
+}
+
+// The largest numbers that a window can have still leave most of the room.
+func TestMetadataIsShort(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.Window.Span, c.OnLate = 7*time.Millisecond, Drop })
+	s.window.MarkCold()
+	b := &Batch{Partition: p0, Now: 1 << 62, Next: math.MaxInt64}
+	for i := range int64(8) {
+		b.Records = append(b.Records, Record{Value: []byte(`{"id":1}`), Time: 1<<62 - 8 + i})
+		b.Offsets = append(b.Offsets, math.MaxInt64-8+i)
+	}
+	s.Process(b)
+	text := s.metadata()
+	if _, err := parseMetadata(text, s.print); err != nil || strings.Count(text, lateKept) != 8 || len(text) >= 500 {
+		t.Errorf("%d bytes, %v: %s", len(text), err, text)
 	}
 }
 
@@ -67,7 +84,7 @@ func FuzzParseMetadata(f *testing.F) {
 }
 
 // The fingerprint tells apart what decides on identity, and nothing else: a
-// filter of another size or a window of another length goes on with the state.
+// filter of another size goes on with the state.
 func TestFingerprint(t *testing.T) {
 	base := rules()
 	print := func(change func(*Config)) string {
