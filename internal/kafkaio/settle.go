@@ -18,7 +18,9 @@ import (
 // say what it is.
 func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cause error) (pipeline.CommitResult, error) {
 	if cause == nil {
-		cause = errors.New("the group was rebalancing")
+		// kgo does not say which: an offset commit that meets a rebalance, or the
+		// markers of the transaction before it, is aborted alike.
+		cause = errors.New("the group was rebalancing, or the last transaction was not finished")
 	}
 	if isFenced(cause) {
 		// Before anything else: to initialise the ID anew would fence the other.
