@@ -132,36 +132,48 @@ func TestEngineEmitsFirstCopiesOnce(t *testing.T) {
 func TestEngineIsExactThroughFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed(t), 3))
 	for _, f := range []struct {
-		name  string
-		fault func(n int) fault
+		name   string
+		fault  func(n int) fault
+		losses int // one in so many polls takes a partition away; 0 is none
 	}{
-		{"every one aborts once", func(n int) fault { return fault(1 - n%2) }},
-		{"deliveries fail", func(n int) fault {
+		{name: "partitions are taken away, and some abort", fault: func(n int) fault {
+			if n%3 == 0 {
+				return faultAbort
+			}
+			return faultNone
+		}, losses: 10},
+		{name: "every one aborts once", fault: func(n int) fault { return fault(1 - n%2) }},
+		{name: "deliveries fail", fault: func(n int) fault {
 			if n%2 == 0 {
 				return faultDeliver
 			}
 			return faultNone
 		}},
-		{"sessions are lost", func(n int) fault {
+		{name: "sessions are lost", fault: func(n int) fault {
 			if n%3 == 0 {
 				return faultLost
 			}
 			return faultNone
 		}},
-		{"commits are not confirmed", func(n int) fault {
+		{name: "commits are not confirmed", fault: func(n int) fault {
 			if n%3 == 0 {
 				return faultKept
 			}
 			return faultNone
 		}},
-		{"all of it", func(int) fault { return fault(rng.IntN(int(faultDeliver) + 1)) }},
+		{name: "all of it", fault: func(int) fault { return fault(rng.IntN(int(faultDeliver) + 1)) }},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			s := newStream(3)
 			want := fill(s, rng, 20_000)
 			m := newMember(s, rng.Uint64(), 900, nil)
 			m.fault = f.fault
-			e, err := run(t, s, m, engineConfig())
+			cfg := engineConfig()
+			if f.losses > 0 {
+				m.poll = takeAwayAny(m, rng, f.losses)
+				cfg.CommitInterval = time.Millisecond // some polls a cycle
+			}
+			e, err := run(t, s, m, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

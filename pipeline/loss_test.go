@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -104,6 +105,23 @@ func takeAway(m *member, entered <-chan struct{}, polls int) func(context.Contex
 		delete(m.epochs, p0)
 		m.announce = append(m.announce, p0)
 		return Polled{Lost: []Partition{p0}}
+	}
+}
+
+// takeAwayAny takes a partition of m away, and gives it back, in one of n polls.
+func takeAwayAny(m *member, rng *rand.Rand, n int) func(context.Context, Polled) Polled {
+	return func(_ context.Context, polled Polled) Polled {
+		if rng.IntN(n) > 0 {
+			return polled
+		}
+		p := Partition{"in", int32(rng.IntN(len(m.s.in)))}
+		if _, ok := m.reading[p]; ok {
+			delete(m.reading, p)
+			delete(m.epochs, p)
+			m.announce = append(m.announce, p)
+			polled.Lost = append(polled.Lost, p)
+		}
+		return polled
 	}
 }
 
