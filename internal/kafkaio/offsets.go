@@ -30,11 +30,19 @@ func (o offsets) of(p pipeline.Partition) committed {
 	return committed{next: -1}
 }
 
+// quiet is how long waiting for the group's offsets is nothing to talk about.
+const quiet = 5 * time.Second
+
 // committed asks the group's coordinator for all offsets. It waits, until ctx
 // ends, for transactions that are about to commit some, and for a coordinator.
 func (s *Session) committed(ctx context.Context) (got offsets, err error) {
+	began := time.Now()
 	err = persist(ctx, func() error {
 		got, err = fetchOffsets(ctx, s.admin, s.cfg.Group)
+		if err != nil && !isFinal(err) && time.Since(began) > quiet {
+			s.warn.warn("cannot read the group's offsets yet, trying again", "group", s.cfg.Group,
+				"since", time.Since(began).Round(time.Second), "error", err)
+		}
 		return err
 	})
 	if err != nil {
