@@ -134,3 +134,28 @@ func sleep(t *testing.T, at kmsg.Request, timeout string) {
 	}
 	s.check()
 }
+
+// TestSaysWhatItWaitsFor: positions that another's open transaction holds back are
+// waited for, and not in silence. Whoever starts in the place of the sleeper ends
+// the wait.
+func TestSaysWhatItWaitsFor(t *testing.T) {
+	s := newScene(t, 2, nil, nil)
+	p := newProxy(t, s.brokers[0])
+	a := s.run("session-timeout=2s", "txn-timeout=10m", "brokers="+p.address())
+	a.ready(2)
+	held := p.hold(kmsg.NewPtrTxnOffsetCommitRequest())
+	for n := range int32(2) {
+		s.ids(n, "a", "b", "a")
+	}
+	held.wait(t, a)
+	a.signal(syscall.SIGSTOP)
+	b := s.run("instance=b")
+	b.says("cannot read the group's offsets yet")
+	b.line("level=WARN", "cannot read the group's offsets yet", s.group, "UNSTABLE_OFFSET_COMMIT")
+	a.kill()
+	a = s.run()
+	s.caughtUp(b)
+	a.stop()
+	b.stop()
+	s.check()
+}
