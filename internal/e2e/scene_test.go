@@ -258,21 +258,3 @@ func difference(got, want []string) string {
 	}
 	return fmt.Sprintf("%s; %d values too often (+) or too rarely (-): %s", text, len(names), strings.Join(names[:min(10, len(names))], ", "))
 }
-
-// set changes settings of a topic.
-func (s *scene) set(topic string, to settings) {
-	s.t.Helper()
-	var changes []kadm.AlterConfig
-	for name, value := range to {
-		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: kadm.StringPtr(value)})
-	}
-	answers, err := s.admin.AlterTopicConfigs(s.ctx(), changes, topic)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, answer := range answers {
-		if answer.Err != nil {
-			s.t.Fatalf("set %v of %s: %v", to, topic, answer.Err)
-		}
-	}
-}
