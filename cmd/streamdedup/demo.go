@@ -78,6 +78,8 @@ const (
 	demoGroup = "demo"
 	// demoCopies: one record in ten is a duplicate.
 	demoCopies = 10
+	// maxDemoPartitions is plenty for a broker and a processor on one machine.
+	maxDemoPartitions = 1 << 10
 )
 
 // stream is what the demo makes.
@@ -85,7 +87,7 @@ func (s *demoSettings) stream() workload.Config {
 	copies := int(s.records / demoCopies)
 	return workload.Config{
 		Kind: s.workload, Seed: s.seed.n, Events: int(s.records) - copies, Copies: copies,
-		Partitions: int32(min(s.partitions, 1<<10)), Window: s.window,
+		Partitions: int32(s.partitions), Window: s.window,
 		Start: time.Now().Add(-s.window), Span: s.window, Skew: true,
 	}
 }
@@ -103,6 +105,9 @@ func (s *demoSettings) run(brokers []string) *runSettings {
 func (a *app) demo(ctx context.Context, s *demoSettings) error {
 	if s.records < 1 || s.records > 1<<30 {
 		return usagef("--records %d: want 1 to %d", s.records, 1<<30)
+	}
+	if s.partitions > maxDemoPartitions {
+		return usagef("--partitions %d: want at most %d", s.partitions, maxDemoPartitions)
 	}
 	w := s.stream()
 	generator, err := workload.New(w)

@@ -57,7 +57,7 @@ func TestDemoFailsWhereTheFilterIsTooSmall(t *testing.T) {
 }
 
 func TestDemoRefuses(t *testing.T) {
-	for _, args := range [][]string{{"--records", "0"}, {"--window", "3ms"}, {"--fpr", "2"}, {"--workload", "orders"}, {"extra"}} {
+	for _, args := range [][]string{{"--records", "0"}, {"--window", "3ms"}, {"--fpr", "2"}, {"--workload", "orders"}, {"--partitions", "5000"}, {"extra"}} {
 		if code, _, stderr := exec("", append([]string{"demo"}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit code %d, want 2; stderr:\n%s", args, code, stderr)
 		}

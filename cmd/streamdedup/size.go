@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -9,7 +9,7 @@ import (
 )
 
 func newSizeCmd(a *app) *cobra.Command {
-	m, partitions, output := defaultMemory(), uint64(1), "text"
+	m, partitions, output := defaultMemory(), uint64(1), ""
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Calculate the memory for a window of IDs, or the IDs for some memory",
@@ -30,11 +30,18 @@ With --elements peak and skew are 1: the number as it stands. With --rate and
 					}
 				}
 			}
-			plan, err := m.plan(int(min(partitions, 1<<31)))
+			if partitions > math.MaxInt32 {
+				return usagef("--partitions %d: a topic has at most %d", partitions, math.MaxInt32)
+			}
+			plan, err := m.plan(int(partitions))
 			if err != nil {
 				return err
 			}
-			return a.size(plan, output)
+			report, err := sizing.NewReport(plan)
+			if err != nil {
+				return err
+			}
+			return a.report(report, output)
 		},
 	}
 	fs := cmd.Flags()
@@ -42,21 +49,6 @@ With --elements peak and skew are 1: the number as it stands. With --rate and
 	m.bind(fs)
 	alias(fs, "elements", "capacity")
 	countFlag.add(fs, &partitions, "partitions", "partitions of the topic, each with a filter of its own")
-	fs.VarP(&value[string]{&output, "FORMAT", choiceFlag("", "text", "json").parse, func(s string) string { return s }},
-		"output", "o", "text or json")
+	bindOutput(fs, &output)
 	return cmd
-}
-
-// size prints a plan.
-func (a *app) size(plan sizing.Plan, format string) error {
-	report, err := sizing.NewReport(plan)
-	if err != nil {
-		return err
-	}
-	if format == "text" {
-		return report.WriteText(a.stdout)
-	}
-	e := json.NewEncoder(a.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(report)
 }
