@@ -53,7 +53,7 @@ func busy() *pipeline.Snapshot {
 	s.Counts.In = 10
 	s.Counts.Verdicts = [4]uint64{4, 3, 2, 1}
 	s.Counts.Fates = [3]uint64{6, 1, 3}
-	s.Counts.Marks[0] = 5                                  // late
+	s.Counts.Marks[0] = 5 // late
 	s.Counts.Unsupported, s.Counts.RepeatedHeaders = 2, 3
 	s.Counts.Ages = [filter.Generations]uint64{1, 0, 2, 0} // one just now, two that are two generations old
 	return s

@@ -136,7 +136,7 @@ func (p *spec) String() string {
 		}
 		dotted.WriteString(seg.name)
 		pointer.WriteByte('/')
-		tokenEscaper.WriteString(&pointer, seg.name)
+		pointer.WriteString(tokenEscaper.Replace(seg.name))
 		isDotted = isDotted || seg.element < 0 && elementNumber(seg.name) >= 0
 	}
 	if isDotted {
