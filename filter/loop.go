@@ -34,7 +34,7 @@ func addLoop(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, a
 			}
 			set |= s.addToLine(&s.lines[n], cells[j]) << (j * s.params.CellsPerLine)
 		}
-		log = append(log, uint64(h), uint64(s.clock.rotation%Generations)<<fillingShift|uint64(set))
+		log = append(log, uint64(h), (s.clock.rotation%Generations)<<fillingShift|uint64(set))
 	}
 	s.journal.keep(log)
 	return added

@@ -38,7 +38,7 @@ func (r Report) writeComparison(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s %s\t%.3f\t%s\t%.3g\n", mark, name, one.BitsPerElement, FormatBytes(one.Bytes), one.LinesPerLookup)
 	}
-	t.Flush()
+	_ = t.Flush() // into a buffer
 	fmt.Fprintf(w, "* is this plan. The first line is the well-known m = -n ln p / (ln 2)^2, a filter that never forgets;\n"+
 		"  a window has %d generations, %d of them full and one filling, which share p.\n\n", r.Generations, r.Generations-1)
 }
@@ -63,7 +63,7 @@ func (r Report) writePlan(w io.Writer) {
 	if r.ProcessBytes != nil {
 		fmt.Fprintf(t, "whole process\t%s\tat its peak\n", FormatBytes(*r.ProcessBytes))
 	}
-	t.Flush()
+	_ = t.Flush() // into a buffer
 	fmt.Fprintln(w)
 }
 
