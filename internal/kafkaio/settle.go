@@ -23,8 +23,11 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 		cause = errors.New("the group was rebalancing, or the last transaction was not finished")
 	}
 	if isFenced(cause) {
-		// Before anything else: to initialise the ID anew would fence the other.
-		rival, err := s.hasRival(ctx)
+		// Before anything else: to initialise the ID anew would fence the other. Of a
+		// transaction that timed out ctx has ended too.
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
+		defer cancel()
+		rival, err := s.hasRival(asking)
 		if err != nil {
 			return pipeline.CommitResult{}, fmt.Errorf("%w: %w", cause, err)
 		}
