@@ -32,9 +32,15 @@ func TestNoLockInTheShard(t *testing.T) {
 	if !strings.Contains(text, "pipeline.contend") {
 		t.Fatalf("the profile does not have the test's own lock:\n%s", text)
 	}
-	for _, where := range []string{"streamdedup/filter.", "streamdedup/window.", "internal/keys.", "pipeline.(*Shard)", "pipeline.(*worker)", "pipeline.(*ring)"} {
-		if strings.Contains(text, where) {
-			t.Errorf("a lock was contended in %s:\n%s", where, text)
+	for stack := range strings.SplitSeq(text, "\n\n") {
+		// The runtime has locks of its own, for memory and goroutines.
+		if strings.Contains(stack, "\truntime.unlock") {
+			continue
+		}
+		for _, where := range []string{"streamdedup/filter.", "streamdedup/window.", "internal/keys.", "pipeline.(*Shard)", "pipeline.(*worker)", "pipeline.(*ring)"} {
+			if strings.Contains(stack, where) {
+				t.Errorf("a lock was contended in %s:\n%s", where, stack)
+			}
 		}
 	}
 }
