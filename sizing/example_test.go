@@ -84,9 +84,9 @@ func ExampleReport_WriteText() {
 	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01
 }
 
-func ExampleParseDuration() {
+func ExampleParseWindow() {
 	for _, text := range []string{"1d12h", "90", "1mo"} {
-		window, err := sizing.ParseDuration(text)
+		window, err := sizing.ParseWindow(text)
 		fmt.Println(window, err)
 	}
 	// Output:

@@ -116,10 +116,20 @@ var durationUnits = []struct {
 
 var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([^0-9.]*)`)
 
-// ParseDuration reads how long a window is: "24h", "7d", "1d12h", "90m", "1.5h", of weeks,
+// ParseWindow reads how long a window is, as [ParseDuration] does, and refuses what
+// is shorter than [MinWindow].
+func ParseWindow(s string) (time.Duration, error) {
+	d, err := ParseDuration(s)
+	if err == nil && d < MinWindow {
+		return 0, fmt.Errorf("parse window %q: it is shorter than %s", s, FormatDuration(MinWindow))
+	}
+	return d, err
+}
+
+// ParseDuration reads a length of time: "24h", "7d", "1d12h", "90m", "1.5h", of weeks,
 // days of 24 hours, hours, minutes, seconds and their thousandths (w, d, h, m, s, ms, us,
 // ns). A number without a unit is refused, as its reader would have to guess; so are
-// calendar units, whose length varies, and what is shorter than [MinWindow].
+// calendar units, whose length varies, and zero.
 func ParseDuration(s string) (time.Duration, error) {
 	fail := func(format string, args ...any) (time.Duration, error) {
 		return 0, fmt.Errorf("parse duration %q: %s, want one such as 24h, 7d or 1d12h", s, fmt.Sprintf(format, args...))
@@ -151,8 +161,8 @@ func ParseDuration(s string) (time.Duration, error) {
 		return fail("it is longer than 292 years")
 	}
 	d := time.Duration(new(big.Int).Quo(total.Num(), total.Denom()).Int64())
-	if d < MinWindow {
-		return fail("it is shorter than %s", FormatDuration(MinWindow))
+	if d == 0 {
+		return fail("it is zero")
 	}
 	return d, nil
 }

@@ -43,7 +43,7 @@ func TestCase_OPS_01(t *testing.T) {
 	const day = 24 * time.Hour
 	f := func(in string, want time.Duration, wantErr string) {
 		t.Helper()
-		got, err := ParseDuration(in)
+		got, err := ParseWindow(in)
 		checkParse(t, in, got, err, want, wantErr)
 	}
 	f("7d", 7*day, "")
@@ -60,8 +60,8 @@ func TestCase_OPS_01(t *testing.T) {
 	f("90", 0, "no unit")
 	f("1d12", 0, "12 has no unit")
 	f("0", 0, "no unit")
-	f("0s", 0, "shorter than 7ms")
-	f("0.0d", 0, "shorter than 7ms")
+	f("0s", 0, "zero")
+	f("0.0d", 0, "zero")
 	f("6ms", 0, "shorter than 7ms")
 	f("6999999ns", 0, "shorter than 7ms")
 	f("-1h", 0, "negative")
@@ -102,8 +102,20 @@ func TestFormatDuration(t *testing.T) {
 	r := newRand(t)
 	for range 1000 {
 		d := MinWindow + time.Duration(math.Exp(r.Float64()*43))
-		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
+		if got, err := ParseWindow(FormatDuration(d)); err != nil || got != d {
 			t.Errorf("%d ns: %s reads back as %d, %v", d, FormatDuration(d), got, err)
+		}
+	}
+}
+
+// What is no window may be shorter than one: a time between commits, say.
+func TestParseDuration(t *testing.T) {
+	if d, err := ParseDuration("1ms"); err != nil || d != time.Millisecond {
+		t.Errorf("1ms is read as %v, %v", d, err)
+	}
+	for _, s := range []string{"0", "0ms", "0.1ns", "-1ms", "1"} {
+		if d, err := ParseDuration(s); err == nil {
+			t.Errorf("%s is read as %v", s, d)
 		}
 	}
 }
@@ -253,8 +265,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if d, err := ParseDuration(s); (err == nil) != (d >= MinWindow) {
-			t.Errorf("ParseDuration(%q) = %d, %v", s, d, err)
+		if d, err := ParseWindow(s); (err == nil) != (d >= MinWindow) {
+			t.Errorf("ParseWindow(%q) = %d, %v", s, d, err)
 		}
 		if n, err := ParseCount(s); (err == nil) != (n > 0) {
 			t.Errorf("ParseCount(%q) = %d, %v", s, n, err)

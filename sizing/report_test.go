@@ -131,7 +131,7 @@ func workloadOf(t *testing.T, flags string, partitions int) Workload {
 		case "--capacity":
 			w.Elements, err = ParseCount(value)
 		case "--window":
-			w.Window, err = ParseDuration(value)
+			w.Window, err = ParseWindow(value)
 		case "--fpr":
 			w.FPR, err = ParseRatio(value)
 		case "--peak":

@@ -62,7 +62,7 @@ audit fails.`,
 	workloadFlag.add(fs, &s.workload, "workload", "what to make: clicks or telemetry")
 	countFlag.add(fs, &s.records, "records", "how many records to make")
 	countFlag.add(fs, &s.partitions, "partitions", "of the topics")
-	durationFlag.add(fs, &s.window, "window", "how long an ID is remembered; the records spread over as long")
+	windowFlag.add(fs, &s.window, "window", "how long an ID is remembered; the records spread over as long")
 	shareFlag.add(fs, &s.fpr, "fpr", "share of new records that may be taken for seen")
 	countFlag.add(fs, &s.capacity, "capacity", "new IDs in a window that the filters are for")
 	kindFlag.add(fs, &s.kind, "filter", "what remembers the IDs: sliced or classic")

@@ -45,7 +45,7 @@ func defaultMemory() memorySettings {
 
 // bind defines the flags; the defaults are what m holds.
 func (m *memorySettings) bind(fs *pflag.FlagSet) {
-	durationFlag.add(fs, &m.window, "window", "how long an ID is remembered, such as 24h, 7d or 1d12h")
+	windowFlag.add(fs, &m.window, "window", "how long an ID is remembered, such as 24h, 7d or 1d12h")
 	shareFlag.add(fs, &m.fpr, "fpr", "share of new records of the whole window that may be taken for seen")
 	countFlag.add(fs, &m.capacity, "capacity", "new IDs in a window, such as 10M or 1e9 (also --elements)")
 	rateFlag.add(fs, &m.rate, "rate", "or: new IDs a second, such as 50k or 1.5M")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -16,12 +15,10 @@ const (
 	progressEvery = 250 * time.Millisecond
 )
 
-// progress is a line on a terminal that says how far a long command is. Its zero
-// value shows nothing.
+// progress is a status line that counts records.
 type progress struct {
-	to    io.Writer
-	start time.Time
-	shown time.Time
+	status
+	shownAt time.Time
 }
 
 // progress shows on stderr if that is a terminal and the output goes elsewhere:
@@ -31,10 +28,10 @@ func (a *app) progress() *progress {
 	if w, ok := stdout.(stdoutWriter); ok {
 		stdout = w.Writer
 	}
-	if !isTerminal(a.stderr) || isTerminal(stdout) {
+	if isTerminal(stdout) {
 		return &progress{}
 	}
-	return &progress{to: a.stderr, start: time.Now()}
+	return &progress{status: *a.status()}
 }
 
 // isTerminal also takes other character devices for one, such as /dev/null, where
@@ -50,22 +47,10 @@ func isTerminal(w io.Writer) bool {
 
 // show replaces the line, if it is time to.
 func (p *progress) show(c *pipeline.Counts) {
-	if p.to == nil {
+	if p.to == nil || time.Since(p.shownAt) < progressEvery {
 		return
 	}
-	now := time.Now()
-	took := now.Sub(p.start)
-	if took < progressAfter || now.Sub(p.shown) < progressEvery {
-		return
-	}
-	p.shown = now
-	fmt.Fprintf(p.to, "\r%s in, %s out, %s/s\x1b[K", sizing.FormatCount(c.In), sizing.FormatCount(c.Fates[pipeline.Out]),
-		sizing.FormatCount(uint64(float64(c.In)/took.Seconds())))
-}
-
-// clear takes the line away.
-func (p *progress) clear() {
-	if !p.shown.IsZero() {
-		fmt.Fprint(p.to, "\r\x1b[K")
-	}
+	p.shownAt = time.Now()
+	p.status.show("%s in, %s out, %s/s", sizing.FormatCount(c.In), sizing.FormatCount(c.Fates[pipeline.Out]),
+		sizing.FormatCount(uint64(float64(c.In)/time.Since(p.start).Seconds())))
 }

@@ -50,7 +50,8 @@ var (
 	durationFlag = kindOf[time.Duration]{"DUR", sizing.ParseDuration, func(d time.Duration) string {
 		return textUnlessZero(d, sizing.FormatDuration)
 	}}
-	countFlag = kindOf[uint64]{"N", sizing.ParseCount, func(n uint64) string {
+	windowFlag = kindOf[time.Duration]{"DUR", sizing.ParseWindow, durationFlag.format}
+	countFlag  = kindOf[uint64]{"N", sizing.ParseCount, func(n uint64) string {
 		return textUnlessZero(n, sizing.FormatCount)
 	}}
 	rateFlag = kindOf[float64]{"RATE", sizing.ParseRate, formatFloat}

@@ -76,7 +76,7 @@ A partition is held in memory, at about 100 bytes a record.`,
 	fs.StringVar(&s.time, "time", s.time, "where a record's time comes from: record, arrival, or a `SPEC` such as json:ts")
 	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
 		add(fs, &s.timeFormat, "time-format", "how a field's time is written")
-	durationFlag.add(fs, &s.window, "window", "how long an ID was to be remembered")
+	windowFlag.add(fs, &s.window, "window", "how long an ID was to be remembered")
 	durationFlag.add(fs, &s.maxAhead, "max-ahead", "times further ahead of the clock were not believed (default one generation, at most 5m)")
 	shareFlag.add(fs, &s.fpr, "fpr", "share of new records that may be withheld")
 	startFlag.add(fs, &s.from, "from", "where the audit begins in the input: earliest or a time")
