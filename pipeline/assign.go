@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -156,10 +157,23 @@ func (r *restores) start(ctx context.Context, from Restorer, a Assigned, rules C
 	go func() {
 		defer r.group.Done()
 		began := time.Now()
-		restored, err := from.Restore(ctx, a.Partition, builder{rules, a.Partition})
+		restored, err := guarded(func() (Restored, error) {
+			return from.Restore(ctx, a.Partition, builder{rules, a.Partition})
+		})
 		r.results <- restore{assigned: a, restored: restored, err: err, took: time.Since(began)}
 	}()
 	return cancel
+}
+
+// guarded turns a panic into an error: it must end in an abort and a message, not
+// in a process that dies in the middle of a transaction.
+func guarded[T any](f func() (T, error)) (result T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
 }
 
 func (r *restores) running() int { return r.pending }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // Error is a failure that an operator can do something about.
@@ -48,7 +50,7 @@ var errUnreadable = errors.New("cannot be read")
 // same answer.
 func isFinal(err error) bool {
 	var broker *kerr.Error
-	return errors.Is(err, errUnreadable) || errors.Is(err, errNotOurs) || errors.As(err, &broker) && !broker.Retriable
+	return errors.Is(err, errUnreadable) || errors.Is(err, pipeline.ErrNotOurs) || errors.As(err, &broker) && !broker.Retriable
 }
 
 // isForbidden is whether no retry can help until someone grants a right.

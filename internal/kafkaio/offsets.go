@@ -73,11 +73,8 @@ func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, e
 // it. A coordinator that is being replaced can say none for a moment.
 const none = 200 * time.Millisecond
 
-// errNotOurs is returned when a partition was lost while it was restored.
-var errNotOurs = errors.New("the partition is not ours any more")
-
 // commitStart commits where p begins, as the member that has it. It fails with
-// errNotOurs when that is no longer us: the next owner commits its own.
+// pipeline.ErrNotOurs when that is no longer us: the next owner commits its own.
 func (s *Session) commitStart(ctx context.Context, p pipeline.Partition, start committed) error {
 	err := persist(ctx, func() error {
 		err := s.tryCommitStart(ctx, p, start)
@@ -107,7 +104,7 @@ func (s *Session) tryCommitStart(ctx context.Context, p pipeline.Partition, star
 	req.MemberID, req.Generation = m.group.Client().GroupMetadata()
 	req.InstanceID = &s.cfg.Instance
 	if !m.ours(p) {
-		return errNotOurs
+		return pipeline.ErrNotOurs
 	}
 	topic := kmsg.NewOffsetCommitRequestTopic()
 	topic.Topic, topic.TopicID = p.Topic, s.found.inputs[p.Topic].id

@@ -69,9 +69,6 @@ func (t *Topic) look(ctx context.Context) error {
 // Partitions is how many partitions the topic has.
 func (t *Topic) Partitions() int32 { return t.input.partitions }
 
-// Compacted says that the topic may have lost records to compaction.
-func (t *Topic) Compacted() bool { return t.input.compacted }
-
 // Begin is the first offset that the topic still has of a partition.
 func (t *Topic) Begin(ctx context.Context, partition int32) (int64, error) {
 	return Start{}.offset(ctx, kadm.NewClient(t.client), pipeline.Partition{Topic: t.name, Number: partition})
