@@ -40,6 +40,9 @@ type Batch struct {
 	// Oversize marks records that the output is known to refuse for their size.
 	// It is nil when there are none.
 	Oversize []bool
+	// SizeLimit is the limit of the output by which Oversize was judged, in the
+	// source's own measure; zero where there is none.
+	SizeLimit int64
 
 	// Outcomes is filled by the shard, one for each record it judged. It is
 	// shorter than Records only when Stopped says why.

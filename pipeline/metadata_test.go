@@ -16,7 +16,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 		if len(text) > 400 {
 			t.Fatalf("%d bytes: %s", len(text), text)
 		}
-		got, err := parseMetadata(text, s.print)
+		got, _, err := parseMetadata(text, s.print)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,14 +31,14 @@ func TestMetadataRoundTrip(t *testing.T) {
 func TestMetadataIsShort(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Window.Span, c.OnLate = 7*time.Millisecond, Drop })
 	s.window.MarkCold()
-	b := &Batch{Partition: p0, Now: 1 << 62, Next: math.MaxInt64}
+	b := &Batch{Partition: p0, Now: 1 << 62, Next: math.MaxInt64, SizeLimit: math.MaxInt64}
 	for i := range int64(8) {
 		b.Records = append(b.Records, Record{Value: []byte(`{"id":1}`), Time: 1<<62 - 8 + i})
 		b.Offsets = append(b.Offsets, math.MaxInt64-8+i)
 	}
 	s.Process(b)
 	text := s.metadata()
-	if _, err := parseMetadata(text, s.print); err != nil || strings.Count(text, lateKept) != 8 || len(text) >= 500 {
+	if _, _, err := parseMetadata(text, s.print); err != nil || strings.Count(text, lateKept) != 8 || len(text) >= 600 {
 		t.Errorf("%d bytes, %v: %s", len(text), err, text)
 	}
 }
@@ -46,7 +46,7 @@ func TestMetadataIsShort(t *testing.T) {
 func TestMetadataText(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Window.Span = 7 * time.Second })
 	s.Process(batchOf(0, `{"id":1}`, `{"id":2}`))
-	want := "streamdedup/1 " + s.print + " 1000 1700000001000 record 0 1700000000@0 1700000001@1"
+	want := "streamdedup/1 " + s.print + " 1000 1700000001000 record 0 0,0,0 1700000000@0 1700000001@1"
 	if got := s.metadata(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -57,27 +57,29 @@ func TestMetadataThatIsNotOurs(t *testing.T) {
 	s.Process(batchOf(0, `{"id":1}`))
 	good := s.metadata()
 	for text, want := range map[string]error{
-		"":                           ErrNoState,
-		"consumer-1-2f3c":            ErrNoState,
-		"streamdedup/":               ErrNoState,
-		"streamdedup/1":              ErrNoState,
-		"streamdedup/2 " + good[14:]: ErrForeignState,
-		good[:len(good)-3] + "x":     ErrNoState,
+		"":                                       ErrNoState,
+		"consumer-1-2f3c":                        ErrNoState,
+		"streamdedup/":                           ErrNoState,
+		"streamdedup/1":                          ErrNoState,
+		"streamdedup/2 " + good[14:]:             ErrForeignState,
+		good[:len(good)-3] + "x":                 ErrNoState,
+		strings.Replace(good, "0,0,0", "0,0", 1): ErrNoState,
+		strings.Replace(good, "0,0,0", "0,0,x", 1):            ErrNoState,
 		strings.Replace(good, "record", "moon", 1):            ErrNoState,
 		strings.Replace(good, s.print, "0123456789abcdef", 1): ErrForeignState,
 	} {
-		if _, err := parseMetadata(text, s.print); !errors.Is(err, want) {
+		if _, _, err := parseMetadata(text, s.print); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
 	}
 }
 
 func FuzzParseMetadata(f *testing.F) {
-	f.Add("streamdedup/1 0123456789abcdef 1000 1700000001000 record 0 1700000000@0 1700000001@1")
+	f.Add("streamdedup/1 0123456789abcdef 1000 1700000001000 record 0 0,0,0 1700000000@0 1700000001@1")
 	f.Fuzz(func(t *testing.T, text string) {
 		// What it accepts it reads as words of the right kind, and never panics.
-		state, err := parseMetadata(text, "0123456789abcdef")
-		if err == nil && len(strings.Fields(text)) != 6+len(state.Generations) {
+		state, _, err := parseMetadata(text, "0123456789abcdef")
+		if err == nil && len(strings.Fields(text)) != 7+len(state.Generations) {
 			t.Errorf("%q gave %+v", text, state)
 		}
 	})
@@ -151,5 +153,61 @@ func TestRebuildKeepsToThePolicyOfItsTime(t *testing.T) {
 	s.Process(again)
 	if got := outcomes(again); got != "unique:out duplicate:dropped:duplicate" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A record that was too large for the output was diverted and taught nothing. A
+// restart after the limit was raised must not learn it: its next copy is the first.
+// Limits are what kafkaio makes of them; here it is the length of a value.
+func TestRebuildKeepsToTheLimitOfItsTime(t *testing.T) {
+	diverts := func(c *Config) { c.Diverts = true }
+	read := func(b *Batch, limit int64) *Batch {
+		b.SizeLimit, b.Oversize = limit, nil
+		for _, r := range b.Records {
+			b.Oversize = append(b.Oversize, int64(len(r.Value)) > limit)
+		}
+		return b
+	}
+	s := shardOf(t, diverts)
+	history := batchOf(0, `{"id":1}`, `{"id":"large"}`)
+	s.Process(read(history, 10))
+	if got := outcomes(history); got != "unique:out unique:diverted:too_large" {
+		t.Fatal(got)
+	}
+	for restart, raised := range []int64{100, 200, 200} {
+		r, err := NewRebuild(s.rules, p0, s.metadata())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.SizeLimit(); got != 10 {
+			t.Errorf("restart %d: the limit is %d, want the least that counted, 10", restart, got)
+		}
+		r.Learn(read(history, min(raised, r.SizeLimit())))
+		s = r.Done(0, history.Next)
+		t.Cleanup(func() { _ = s.Close() })
+		s.Process(&Batch{Partition: p0, Now: farFuture, First: history.Next, Next: history.Next, SizeLimit: raised})
+	}
+	again := read(batchOf(2, `{"id":"large"}`, `{"id":1}`), 200)
+	s.Process(again)
+	if got := outcomes(again); got != "unique:out duplicate:dropped:duplicate" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// An old limit is forgotten with the generations that it counted for.
+func TestSizeLimit(t *testing.T) {
+	l := sizeLimit{}.change(100, 0).change(100, 5).change(0, 6)
+	if l != (sizeLimit{now: 100}) {
+		t.Errorf("one limit: %v", l)
+	}
+	l = l.change(50, 10).change(200, 20)
+	if l != (sizeLimit{now: 200, before: 50, since: 20}) || l.least() != 50 {
+		t.Errorf("lowered and raised: %v", l)
+	}
+	if got := l.from(19); got != l {
+		t.Errorf("still needed: %v", got)
+	}
+	if got := l.from(20); got.least() != 200 {
+		t.Errorf("not needed any more: %v", got)
 	}
 }

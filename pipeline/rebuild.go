@@ -27,7 +27,7 @@ func NewRebuild(cfg Config, p Partition, metadata string) (*Rebuild, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := parseMetadata(metadata, s.print)
+	state, limit, err := parseMetadata(metadata, s.print)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("restore %s: %w", p, err), s.set.Close())
 	}
@@ -39,6 +39,7 @@ func NewRebuild(cfg Config, p Partition, metadata string) (*Rebuild, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("restore %s: %w", p, err), s.set.Close())
 	}
+	s.limit = limit
 	return &Rebuild{shard: s, window: rebuilder}, nil
 }
 
@@ -82,6 +83,12 @@ func (r *Rebuild) Done(firstKnown, next int64) *Shard {
 	s.Begin(next)
 	return s
 }
+
+// SizeLimit is the least limit of the output's record size that counted for what
+// is learned, in the source's own measure, zero where none is known. What is larger
+// than that, or than today's limit, must be marked as oversize: it may never have
+// come out.
+func (r *Rebuild) SizeLimit() int64 { return r.shard.limit.least() }
 
 // Unlearned is how many records found their generation full: repeats of them
 // pass.

@@ -31,6 +31,7 @@ type Shard struct {
 	next      int64   // the next offset to judge
 	stopped   *Stop   // it judges nothing more until a rollback
 	refusals  []Refusal
+	limit     sizeLimit
 
 	in      window.Batch // views into scratch
 	scratch scratch
@@ -104,6 +105,7 @@ func (s *Shard) Process(b *Batch) {
 	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
 		s.judge(b, from, min(from+chunk, len(b.Records)))
 	}
+	s.limit = s.limit.change(b.SizeLimit, b.First)
 	s.next = b.Next
 	if b.Stopped != nil {
 		s.stopped, s.next = b.Stopped, b.Stopped.Offset

@@ -72,6 +72,8 @@ func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipe
 		Offsets:  b.Offsets[:0],
 		Outcomes: b.Outcomes[:0],
 		Source:   src,
+
+		SizeLimit: int64(out.maxBytes),
 	}
 	src.records = src.records[:0]
 	src.headers = src.headers[:0]

@@ -158,6 +158,11 @@ func (r *InputRestorer) rebuild(ctx context.Context, p pipeline.Partition, rebui
 		s.log.Warn("the input has lost a part of what the window must know: duplicates of it pass",
 			"partition", p.String(), "from", from, "to", first-1)
 	}
+	// What was too large when it was read has not come out, whatever fits by now.
+	out := r.out
+	if limit := rebuild.SizeLimit(); limit > 0 {
+		out.maxBytes = int32(min(limit, int64(out.maxBytes)))
+	}
 	read := newReader(s.admin, s.found.inputs[p.Topic].id, p, first)
 	src := &source{}
 	for read.next < next {
@@ -178,7 +183,7 @@ func (r *InputRestorer) rebuild(ctx context.Context, p pipeline.Partition, rebui
 		for len(records) > 0 && records[len(records)-1].Offset >= next {
 			records = records[:len(records)-1]
 		}
-		rebuild.Learn(src.views(records, s.cfg.Headers, &r.out))
+		rebuild.Learn(src.views(records, s.cfg.Headers, &out))
 	}
 	if n := rebuild.Unlearned(); n > 0 {
 		s.log.Warn("records found their generation full while it was restored: repeats of them pass",
