@@ -56,7 +56,7 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TxnTimeout)
 	defer cancel()
 	if !s.begin() {
-		return s.abort(ctx, s.cycle.broken)
+		return s.abort(ctx, nil)
 	}
 	if err := errors.Join(s.cycle.spoilt, s.complete(positions), s.client().Flush(s.cycle.sending)); err != nil || s.failures.any.Load() {
 		return s.abort(ctx, err)
@@ -172,15 +172,16 @@ func (s *Session) Abort(ctx context.Context) (pipeline.CommitResult, error) {
 // abort takes the cycle back; nobody has asked for its commit. Cause is why, or
 // nil when a record's failure says it.
 func (s *Session) abort(ctx context.Context, cause error) (pipeline.CommitResult, error) {
-	err := s.cycle.broken
+	var closed error
 	if s.cycle.open {
-		err = s.endAborted(ctx)
+		ended, err := s.endAborted(ctx)
+		cause, closed = errors.Join(cause, ended), err
 	}
 	// Only now has every record its answer.
 	refused, first := s.failures.take()
 	cause = errors.Join(cause, first)
-	if err != nil {
-		return s.lostIdentity(ctx, errors.Join(cause, err))
+	if closed != nil || s.cycle.broken != nil {
+		return s.lostIdentity(ctx, errors.Join(cause, s.cycle.broken), closed)
 	}
 	refusals, stale := s.blame(ctx, refused, first)
 	if stale != nil {
@@ -189,17 +190,39 @@ func (s *Session) abort(ctx context.Context, cause error) (pipeline.CommitResult
 	return s.rolledBack(ctx, cause, refusals)
 }
 
-// endAborted ends the open transaction so that nothing of it remains.
-func (s *Session) endAborted(ctx context.Context) error {
+// endAborted ends the open transaction so that nothing of it remains. Of its
+// errors the first is what an abort met, the second why it is still open.
+func (s *Session) endAborted(ctx context.Context) (met, open error) {
 	m := s.member.Load()
 	m.unflag()
-	_, err := m.group.End(ctx, kgo.TryAbort)
-	if err != nil {
-		// After an unclear answer the client initialises its producer anew, which
-		// aborts whatever is open.
-		err = m.group.Client().EndTransaction(ctx, kgo.TryAbort)
+	if _, met = m.group.End(ctx, kgo.TryAbort); met != nil {
+		return met, s.shut(ctx)
 	}
-	return err
+	// kgo leaves it to the next beginning to say that the broker refuses our producer,
+	// when nobody knows any more what led to it. No answer is no refusal.
+	if err := s.producer(ctx); isFinal(err) {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// shut ends what may be open after an unclear answer: the client initialises its
+// producer anew, which aborts it. kgo calls that done also when it was not, so it
+// is asked for until the broker has answered.
+func (s *Session) shut(ctx context.Context) error {
+	if err := s.client().EndTransaction(ctx, kgo.TryAbort); err != nil {
+		return err
+	}
+	return persist(ctx, func() error { return s.producer(ctx) })
+}
+
+// producer initialises our producer unless it is.
+func (s *Session) producer(ctx context.Context) error {
+	_, _, err := s.client().ProducerID(ctx)
+	if err != nil {
+		return fmt.Errorf("initialise transactional ID %q: %w", s.cfg.transactionalID(), err)
+	}
+	return nil
 }
 
 // rolledBack is the result of a cycle that is undone: reading goes on where it

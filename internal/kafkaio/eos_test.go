@@ -113,6 +113,40 @@ func TestCase_EOS_05(t *testing.T) {
 	})
 }
 
+// An older process that hears nothing of the broker until its time is over does not
+// take the name back from the younger.
+func TestFencedWithoutHearingOfIt(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 2)
+		s.cfg.TxnTimeout = 2 * time.Second
+		s.unique(10)
+		s.wire.set(func(key int16, _ int) fate {
+			if key == keyProduce {
+				return loseAnswer
+			}
+			return pass
+		})
+		older := s.byHand()
+		older.cycle(20)
+		s.rewire()
+		younger := s.start()
+		younger.judged(20)
+		var positions []pipeline.Position
+		for _, shard := range older.shards {
+			positions = append(positions, shard.Position())
+		}
+		if _, err := older.session.Commit(ctx(t), positions); !errors.Is(err, pipeline.ErrFenced) {
+			t.Errorf("the older process ended with %v, want fenced", err)
+		}
+		s.unique(10)
+		younger.judged(40)
+		if err := younger.finish(); err != nil {
+			t.Errorf("the younger process ended with %v", err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+	})
+}
+
 // A stream of nothing but duplicates moves on, and an abort with nothing to
 // abort harms nobody.
 func TestCase_EOS_08(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -22,12 +22,13 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 		// markers of the transaction before it, is aborted alike.
 		cause = errors.New("the group was rebalancing, or the last transaction was not finished")
 	}
+	// It may take as long again, and of a transaction that timed out the broker
+	// takes its time: the answer is worth waiting for.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
+	defer cancel()
 	if isFenced(cause) {
-		// Before anything else: to initialise the ID anew would fence the other. Of a
-		// transaction that timed out ctx has ended too.
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
-		defer cancel()
-		rival, err := s.hasRival(asking)
+		// Before anything else: to initialise the ID anew would fence the other.
+		rival, err := s.hasRival(ctx)
 		if err != nil {
 			return pipeline.CommitResult{}, fmt.Errorf("%w: %w", cause, err)
 		}
@@ -35,25 +36,22 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 			return pipeline.CommitResult{}, s.fenced(cause)
 		}
 	}
-	if err := s.client().EndTransaction(ctx, kgo.TryAbort); err != nil {
-		return s.lostIdentity(ctx, errors.Join(cause, err))
+	if err := s.shut(ctx); err != nil {
+		return s.lostIdentity(ctx, cause, err)
 	}
 	s.cycle.open = false
-	// It may take as long again: the answer is worth waiting for.
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TxnTimeout)
-	defer cancel()
-	offsets, err := s.committed(asking)
+	offsets, err := s.committed(ctx)
 	if err != nil {
 		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
 	}
 	// Another owner may have read the same, and committed the same, and would then
 	// be taken for us. While we are a member there is none.
-	member, err := s.stillMember(asking)
+	member, err := s.stillMember(ctx)
 	if err != nil {
 		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
 	}
 	if !member {
-		return s.lost(asking, fmt.Errorf("the group has thrown us out: %w", cause))
+		return s.lost(ctx, fmt.Errorf("the group has thrown us out: %w", cause))
 	}
 	switch s.outcome(positions, offsets) {
 	case pipeline.Committed:
@@ -64,9 +62,9 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 		s.aborts = 0
 		return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
 	case pipeline.Aborted:
-		return s.rolledBack(asking, cause, nil)
+		return s.rolledBack(ctx, cause, nil)
 	}
-	return s.lost(asking, fmt.Errorf("the group's offsets are neither those before the transaction nor those after it: %w", cause))
+	return s.lost(ctx, fmt.Errorf("the group's offsets are neither those before the transaction nor those after it: %w", cause))
 }
 
 // outcome compares what the group has with the end and the start of the cycle.
@@ -92,22 +90,36 @@ func (s *Session) outcome(positions []pipeline.Position, offsets offsets) pipeli
 }
 
 // lostIdentity settles a cycle whose producer the broker no longer accepts, or
-// cannot be made to answer.
-func (s *Session) lostIdentity(ctx context.Context, cause error) (pipeline.CommitResult, error) {
+// cannot be made to answer. Cause is what the cycle met, open why its transaction
+// could not be ended.
+func (s *Session) lostIdentity(ctx context.Context, cause, open error) (pipeline.CommitResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
 	defer cancel()
-	if isFenced(cause) || isForgotten(cause) {
-		rival, err := s.hasRival(ctx)
-		if err != nil {
-			return pipeline.CommitResult{}, fmt.Errorf("%w: %w", cause, err)
-		}
-		// The broker says the same to a producer whose transaction timed out.
-		timedOut := s.cycle.open && time.Since(s.cycle.since) >= s.cfg.TxnTimeout
-		if rival || isFenced(cause) && !timedOut {
-			return pipeline.CommitResult{}, s.fenced(cause)
-		}
+	all := errors.Join(cause, open)
+	// Who heard nothing for long may have been fenced, too.
+	rival, err := s.showsRival(ctx), error(nil)
+	if !rival && (isFenced(all) || isForgotten(all)) {
+		rival, err = s.hasRival(ctx)
 	}
-	return s.lost(ctx, cause)
+	if err != nil {
+		return pipeline.CommitResult{}, fmt.Errorf("%w: %w", all, err)
+	}
+	// The broker says fenced to a producer whose transaction timed out, too. And
+	// before transaction.version 2 it says so to whoever initialises the ID anew
+	// over an open transaction: it fences the epoch that it aborts, ours.
+	timedOut := s.cycle.open && time.Since(s.cycle.since) >= s.cfg.TxnTimeout
+	if rival || isFenced(cause) && !timedOut {
+		return pipeline.CommitResult{}, s.fenced(all)
+	}
+	return s.lost(ctx, all)
+}
+
+// showsRival asks the group once, and not for long, whether another process is
+// what we are.
+func (s *Session) showsRival(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, rivalPatience)
+	defer cancel()
+	return errors.Is(s.heartbeat(ctx), kerr.FencedInstanceID)
 }
 
 // lost gives everything up: whatever the outcome was, the restore finds it.

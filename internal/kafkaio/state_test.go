@@ -8,15 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // Requests by their number in the protocol.
 var (
-	keyEndTxn      = kmsg.NewPtrEndTxnRequest().Key()
-	keyOffsetFetch = kmsg.NewPtrOffsetFetchRequest().Key()
+	keyInitProducerID = kmsg.NewPtrInitProducerIDRequest().Key()
+	keyEndTxn         = kmsg.NewPtrEndTxnRequest().Key()
+	keyProduce        = kmsg.NewPtrProduceRequest().Key()
+	keyOffsetFetch    = kmsg.NewPtrOffsetFetchRequest().Key()
 )
 
 // random is a generator whose seed is printed and can be set.
@@ -81,6 +87,38 @@ func TestCase_STATE_02(t *testing.T) {
 			t.Errorf("%d duplicates, want %d", got, trials)
 		}
 	})
+}
+
+// A broker with transaction.version 1 fences who initialises the transactional ID
+// anew while a transaction is open. Nobody else has done it, so we go on.
+func TestFencedByOurselves(t *testing.T) {
+	cluster := kafkatest.Fake(t, kfake.NumBrokers(1), kfake.MaxVersions(kversion.V3_8_0()))
+	cluster.ControlKey(keyInitProducerID, func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if req.(*kmsg.InitProducerIDRequest).ProducerID < 0 {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+		resp.ErrorCode = kerr.ProducerFenced.Code
+		return resp, nil, true
+	})
+	s := newScene(t, cluster.ListenAddrs(), 2)
+	s.wire.set(func(key int16, nth int) fate {
+		if key == keyEndTxn && nth <= 8 {
+			return loseRequest
+		}
+		return pass
+	})
+	r := s.start()
+	s.unique(10)
+	r.judged(20)
+	if err := r.finish(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, s.output(s.cfg.Out), s.wanted())
+	if got := r.engine.Snapshot().Settled[pipeline.Lost]; got != 1 {
+		t.Errorf("%d sessions were lost, want the one that was fenced", got)
+	}
 }
 
 // Whatever message is lost, of any kind and as often as it may be, nothing else
