@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -65,6 +64,7 @@ func (e *Engine) lose(ctx context.Context, name Partition) {
 		e.land(ctx, 1)
 	}
 	e.free(p)
+	e.cfg.Logger.Info("partition lost", "partition", name.String())
 }
 
 // drop forgets a partition, of which no worker has anything, and what it
@@ -114,7 +114,7 @@ func (e *Engine) adopt(ctx context.Context) error {
 			continue // the session will say so, too
 		}
 		if r.err != nil {
-			return fmt.Errorf("restore %s: %w", p.name, r.err)
+			return e.restoreFailed(p.name, r.err)
 		}
 		p.shard = r.restored.Shard
 		p.shard.Begin(r.restored.Next)
@@ -123,7 +123,19 @@ func (e *Engine) adopt(ctx context.Context) error {
 		if e.cfg.Events.Restored != nil {
 			e.cfg.Events.Restored(p.name, r.took)
 		}
+		e.cfg.Logger.Info("partition restored", "partition", p.name.String(),
+			"took", r.took.Round(time.Microsecond), "next", r.restored.Next)
 	}
+}
+
+// restoreFailed is the error that a failed restore ends the engine with: a
+// restorer's own says which partition it is about.
+func (e *Engine) restoreFailed(p Partition, err error) error {
+	if bug := (*panicError)(nil); errors.As(err, &bug) {
+		bug.log(e.cfg.Logger, p)
+		return fmt.Errorf("restore %s: %w", p, err)
+	}
+	return err
 }
 
 // restore is the end of one restore.
@@ -163,17 +175,6 @@ func (r *restores) start(ctx context.Context, from Restorer, a Assigned, rules C
 		r.results <- restore{assigned: a, restored: restored, err: err, took: time.Since(began)}
 	}()
 	return cancel
-}
-
-// guarded turns a panic into an error: it must end in an abort and a message, not
-// in a process that dies in the middle of a transaction.
-func guarded[T any](f func() (T, error)) (result T, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return f()
 }
 
 func (r *restores) running() int { return r.pending }

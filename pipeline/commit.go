@@ -67,6 +67,9 @@ func (e *Engine) settle(r CommitResult, began time.Time) error {
 			if p.moved {
 				e.do(p, opCommit)
 				counts.Plus(&p.counts)
+				if n := p.counts.Marked(Unlearned); n > 0 && e.cfg.Events.Unlearned != nil {
+					e.cfg.Events.Unlearned(p.name, n)
+				}
 			}
 			p.settled()
 		}
@@ -83,6 +86,9 @@ func (e *Engine) settle(r CommitResult, began time.Time) error {
 		}
 	}
 	for _, p := range r.Gone {
+		if e.parts[p] != nil {
+			e.cfg.Logger.Info("partition lost", "partition", p.String())
+		}
 		e.drop(p)
 	}
 	e.open = cycle{}

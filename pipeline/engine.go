@@ -60,6 +60,9 @@ type Events struct {
 	Settled func(how Settlement, took time.Duration, counts *Counts, oldest int64)
 	// Restored: a partition has its memory and is read from now on.
 	Restored func(p Partition, took time.Duration)
+	// Unlearned: records of a partition were committed that its full generation
+	// does not remember.
+	Unlearned func(p Partition, records uint64)
 }
 
 // Engine runs cycles on a session: poll, judge, deliver, commit. Only its
@@ -288,18 +291,28 @@ func (e *Engine) do(p *part, op operation) {
 
 // result takes note when a worker could not do its task: a retry would not heal it.
 func (e *Engine) result(t task) {
-	if t.err != nil {
-		e.broken = t.err
-		e.open.failed = t.err
+	if t.err == nil {
+		return
 	}
+	if bug := (*panicError)(nil); errors.As(t.err, &bug) {
+		bug.log(e.cfg.Logger, t.shard.partition)
+	}
+	e.broken = fmt.Errorf("shard of %s: %w", t.shard.partition, t.err)
+	e.open.failed = e.broken
 }
 
 // halt stops a partition before a record; the others go on.
 func (e *Engine) halt(p *part, s *Stop) {
 	p.halted = s
 	e.session.Halt(p.name)
-	e.cfg.Logger.Error("partition stopped, the others go on", "partition", p.name.String(),
-		"offset", s.Offset, "reason", s.Reason.String(), "error", s.Err)
+	args := []any{"partition", p.name.String(), "offset", s.Offset}
+	if s.Reason != NoReason {
+		args = append(args, "reason", s.Reason.String())
+	}
+	if s.Err != nil {
+		args = append(args, "error", s.Err)
+	}
+	e.cfg.Logger.Error("partition stopped, the others go on", args...)
 }
 
 // halted is what stopped, as one error, in the order of the partitions.

@@ -21,7 +21,8 @@ type Rebuild struct {
 	learn  [chunk]bool
 }
 
-// NewRebuild prepares to make the shard of p from metadata.
+// NewRebuild prepares to make the shard of p from metadata. Its errors do not name
+// p: who asked does.
 func NewRebuild(cfg Config, p Partition, metadata string) (*Rebuild, error) {
 	s, err := newShard(cfg, p)
 	if err != nil {
@@ -29,15 +30,15 @@ func NewRebuild(cfg Config, p Partition, metadata string) (*Rebuild, error) {
 	}
 	state, limit, err := parseMetadata(metadata, s.print)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("restore %s: %w", p, err), s.set.Close())
+		return nil, errors.Join(err, s.set.Close())
 	}
 	if want := s.rules.window().Slice(); state.Slice != want {
-		return nil, errors.Join(fmt.Errorf("restore %s: the window was changed: generations were %d ms long, now %d ms: %w",
-			p, state.Slice, want, ErrForeignState), s.set.Close())
+		return nil, errors.Join(fmt.Errorf("the window was changed: generations were %d ms long, now %d ms: %w",
+			state.Slice, want, ErrForeignState), s.set.Close())
 	}
 	rebuilder, err := window.Rebuild(s.rules.window(), s.set, state)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("restore %s: %w", p, err), s.set.Close())
+		return nil, errors.Join(err, s.set.Close())
 	}
 	s.limit = limit
 	return &Rebuild{shard: s, window: rebuilder}, nil

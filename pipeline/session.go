@@ -108,7 +108,8 @@ type Restorer interface {
 	// goes on there. It is called in a goroutine of its own, for several
 	// partitions at once, and returns early when ctx ends. It builds the shard
 	// with b, and gives up with an error that says what to do when state should
-	// exist and does not. An error ends the engine, except for [ErrNotOurs].
+	// exist and does not. An error ends the engine, except for [ErrNotOurs]; its
+	// text names the partition where it is about one.
 	Restore(ctx context.Context, p Partition, b Builder) (Restored, error)
 }
 

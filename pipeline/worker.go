@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/streamdedup/streamdedup/internal/affinity"
 )
@@ -99,14 +98,16 @@ func (w *worker) run() {
 	}
 }
 
-// do runs the task. A panic in a shard must end in an abort and a message, not
-// in a process that dies without a word.
-func (t *task) do() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("shard of %s: panic: %v\n%s", t.shard.partition, r, debug.Stack())
-		}
-	}()
+// do runs the task. A panic in the shard is its error.
+func (t *task) do() error {
+	_, err := guarded(func() (struct{}, error) {
+		t.run()
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (t *task) run() {
 	switch t.op {
 	case opProcess:
 		t.shard.Process(t.batch)
@@ -120,7 +121,6 @@ func (t *task) do() (err error) {
 	case opSweep:
 		t.shard.Sweep()
 	}
-	return nil
 }
 
 func (w *worker) stop() {
