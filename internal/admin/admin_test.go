@@ -111,6 +111,8 @@ streamdedup_filter_bytes 4096
 streamdedup_stream_time_seconds{partition="1",topic="clicks"} 1.7672256005e+09
 streamdedup_window_coverage_ratio{partition="1",topic="clicks"} 0.25
 streamdedup_generation_full{partition="1",topic="clicks"} 1
+streamdedup_partition_stopped{partition="0",topic="clicks"} 0
+streamdedup_partition_stopped{partition="1",topic="clicks"} 0
 streamdedup_lag_records{partition="1",topic="clicks"} 42
 streamdedup_transactions_total{outcome="committed"} 7
 streamdedup_transactions_total{outcome="aborted"} 2
@@ -128,8 +130,8 @@ streamdedup_restore_seconds_count 1
 			t.Errorf("no metric %s", name)
 		}
 	}
-	if strings.Contains(body, `partition="0"`) {
-		t.Error("a partition without its memory has figures")
+	if strings.Contains(strings.ReplaceAll(body, `partition_stopped{partition="0"`, ""), `partition="0"`) {
+		t.Error("a partition without its memory has figures of one")
 	}
 }
 
@@ -180,13 +182,40 @@ func TestHealthzSaysWhatLooksWrong(t *testing.T) {
 	}
 	f("", func() {})
 	f("more than half of the records are ahead of the clock", func() { s.Counts.Marks[1] = 6 })
-	f("no record had an ID", func() { s.Counts.Verdicts = [4]uint64{0, 0, 9, 1} })
-	f("partition clicks/0 stopped before offset 5: late", func() {
-		s.Partitions[0].Stopped = &pipeline.Stop{Partition: s.Partitions[0].Partition, Offset: 5, Reason: pipeline.ReasonLate}
-	})
+	f("warning: 6 of 10 records have no ID: is --key right?", func() { s.Counts.Verdicts = [4]uint64{4, 0, 5, 1} })
 	if got := health("", s); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
 		!strings.Contains(got, "partition clicks/1 has more new IDs than planned") {
 		t.Errorf("coverage and a full filter are not named:\n%s", got)
+	}
+}
+
+// What stopped needs someone, and shows in each place that is watched. The process
+// lives on, and the others work.
+func TestAStoppedPartitionShows(t *testing.T) {
+	s := busy()
+	s.Partitions[0].Restored = true
+	h := handler("", watching(s))
+	for i, want := range []string{"degraded: 1 partition stopped\n", "degraded: 2 partitions stopped\n"} {
+		p := s.Partitions[i].Partition
+		s.Partitions[i].Stopped = &pipeline.Stop{Partition: p, Offset: 5, Reason: pipeline.ReasonLate}
+		if code, body := get(t, h, "/healthz", here); code != http.StatusOK || !strings.HasPrefix(body, want) ||
+			!strings.Contains(body, "\nwarning: partition "+p.String()+" stopped before offset 5: late") {
+			t.Errorf("/healthz: %d, want 200 and %q:\n%s", code, want, body)
+		}
+		if _, body := get(t, h, "/metrics", here); !strings.Contains(body, "\nstreamdedup_partition_stopped{partition=\""+number(p)+"\",topic=\"clicks\"} 1\n") {
+			t.Errorf("no metric says that %s has stopped", p)
+		}
+		if code, _ := get(t, h, "/readyz", here); code != http.StatusOK {
+			t.Errorf("/readyz: %d, want 200: all have their memory", code)
+		}
+	}
+}
+
+func TestHealthzCountsInWords(t *testing.T) {
+	s := busy()
+	s.Partitions = s.Partitions[1:]
+	if got := health("", s); !strings.Contains(got, "\nready: 1 partition\n") {
+		t.Errorf("one partition is:\n%s", got)
 	}
 }
 

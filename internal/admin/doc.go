@@ -2,7 +2,8 @@
 // figures and in words.
 //
 //	/metrics      for Prometheus; metrics.go has the names
-//	/healthz      200 while the process lives, with a page for people
+//	/healthz      200 while the process lives, with a page for people that begins
+//	              with "alive", or "degraded" when a partition has stopped
 //	/readyz       200 when every assigned partition has its memory, else 503
 //	              with the ones that do not
 //	/debug/pprof  to callers on this machine only

@@ -112,6 +112,7 @@ var (
 	descBytes    = describe("filter_bytes", "Memory of the filters, without their undo journals.")
 	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
 	descCoverage = describe("window_coverage_ratio", "How much of the window the memory knows.", "topic", "partition")
+	descStopped  = describe("partition_stopped", "1 while the partition goes no further until someone acts; /healthz says why.", "topic", "partition")
 	descLag      = describe("lag_records", "Offsets left to read, up to the last stable one.", "topic", "partition")
 	descTxn      = describe("transactions_total", "Transactions by how they ended.", "outcome")
 )
@@ -120,7 +121,7 @@ var (
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
-		descBytes, descTime, descCoverage, descLag, descTxn,
+		descBytes, descTime, descCoverage, descStopped, descLag, descTxn,
 	} {
 		to <- d
 	}
@@ -142,6 +143,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		bytes += p.Window.Bytes
+		gauge(to, descStopped, oneIf(p.Stopped != nil), p.Partition.Topic, number(p.Partition))
 		if p.Restored {
 			memory(to, p.Partition, &p.Window, source)
 		}
@@ -200,14 +202,17 @@ func memory(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats, 
 	}
 	gauge(to, descFPR, max(0, source.FPR(w.Loads)), p.Topic, number(p))
 	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
-	full := 0.0
-	if w.Full {
-		full = 1
-	}
-	gauge(to, descFull, full, p.Topic, number(p))
+	gauge(to, descFull, oneIf(w.Full), p.Topic, number(p))
 	if w.StreamTime != window.NoTime {
 		gauge(to, descTime, float64(w.StreamTime)/1000, p.Topic, number(p))
 	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func number(p pipeline.Partition) string { return strconv.Itoa(int(p.Number)) }

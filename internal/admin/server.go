@@ -126,11 +126,11 @@ func unready(s *pipeline.Snapshot) string {
 // health is the page for people: what this is, how far it is, and what looks
 // wrong.
 func health(about string, s *pipeline.Snapshot) string {
-	lines := []string{"alive", about}
+	lines := []string{alive(s), about}
 	if missing := unready(s); missing != "" {
 		lines = append(lines, "not ready: "+missing)
 	} else {
-		lines = append(lines, fmt.Sprintf("ready: %d partitions", len(s.Partitions)))
+		lines = append(lines, "ready: "+partitions(len(s.Partitions)))
 	}
 	if s == nil {
 		return strings.Join(lines, "\n")
@@ -151,6 +151,30 @@ func health(about string, s *pipeline.Snapshot) string {
 	return strings.Join(append(lines, suspicions(&s.Counts)...), "\n")
 }
 
+// alive is the first line of the page: the process lives, but a partition that has
+// stopped needs someone.
+func alive(s *pipeline.Snapshot) string {
+	stopped := 0
+	if s != nil {
+		for i := range s.Partitions {
+			if s.Partitions[i].Stopped != nil {
+				stopped++
+			}
+		}
+	}
+	if stopped == 0 {
+		return "alive"
+	}
+	return fmt.Sprintf("degraded: %s stopped", partitions(stopped))
+}
+
+func partitions(n int) string {
+	if n == 1 {
+		return "1 partition"
+	}
+	return fmt.Sprintf("%d partitions", n)
+}
+
 // suspicions are what the counts say about the configuration.
 func suspicions(c *pipeline.Counts) []string {
 	var lines []string
@@ -160,8 +184,18 @@ func suspicions(c *pipeline.Counts) []string {
 	if c.Marked(pipeline.Ahead) > c.In/2 {
 		lines = append(lines, "warning: more than half of the records are ahead of the clock: whose is wrong, the producers' or ours?")
 	}
-	if c.Verdicts[pipeline.Missing]+c.Verdicts[pipeline.Invalid] == c.In {
-		lines = append(lines, "warning: no record had an ID: nothing is deduplicated; is the key spec right?")
+	if text := WithoutID(c); text != "" {
+		lines = append(lines, "warning: "+text)
 	}
 	return lines
+}
+
+// WithoutID says that more than half of the records have no ID, which is rarely
+// meant: then a key spec is likely wrong. It is "" when they are fewer.
+func WithoutID(c *pipeline.Counts) string {
+	n := c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
+	if n <= c.In/2 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
 }
