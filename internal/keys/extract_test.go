@@ -67,6 +67,8 @@ func TestParseErrors(t *testing.T) {
 	f(`parse key spec "xml:id": unknown kind "xml": `+known, "key", "xml:id")
 	f(`parse key spec "Key:x": unknown kind "Key": `+known, "Key:x")
 	f(`parse key spec "event_id": unknown kind "event_id": `+known+`; a member of a JSON value is json:event_id`, "event_id")
+	f(`parse key spec "$.event_id": $. is JSONPath's and no part of a name: write json:event_id, or json:/$/event_id where a member is called "$"`, "$.event_id")
+	f(`parse key spec "json:$.order.id": $. is JSONPath's and no part of a name: write json:order.id, or json:/$/order/id where a member is called "$"`, "json:$.order.id")
 	f(`parse key spec "": unknown kind "": `+known, "")
 	f(`parse key spec "key:x": key takes no name: write key`, "key:x")
 	f(`parse key spec "value:": value takes no name: write value`, "value:")

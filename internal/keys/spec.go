@@ -60,16 +60,31 @@ func parseKind(s string) (spec, error) {
 	case "column":
 		return spec{}, errColumn
 	}
+	if name, ok := strings.CutPrefix(s, jsonPathRoot); ok && name != "" {
+		return spec{}, errJSONPath(name)
+	}
 	if !named && kind != "" {
 		return spec{}, fmt.Errorf("unknown kind %q: known are %s; a member of a JSON value is json:%s", kind, knownKinds, kind)
 	}
 	return spec{}, fmt.Errorf("unknown kind %q: known are %s", kind, knownKinds)
 }
 
+// jsonPathRoot is how a path begins in JSONPath (RFC 9535), which many write from
+// habit. It would look for a member called $, find none, and deduplicate nothing.
+const jsonPathRoot = "$."
+
+func errJSONPath(name string) error {
+	return fmt.Errorf(`%s is JSONPath's and no part of a name: write json:%s, or json:/$/%s where a member is called "$"`,
+		jsonPathRoot, name, strings.ReplaceAll(name, ".", "/"))
+}
+
 // parsePath parses what follows json: in a spec.
 func parsePath(s string) ([]segment, error) {
 	if s == "" {
 		return nil, errors.New("the name is missing: write json:NAME or json:/POINTER")
+	}
+	if name, ok := strings.CutPrefix(s, jsonPathRoot); ok && name != "" {
+		return nil, errJSONPath(name)
 	}
 	var path []segment
 	if s[0] != '/' {
