@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -226,8 +227,12 @@ func (s *Session) producer(ctx context.Context) error {
 }
 
 // rolledBack is the result of a cycle that is undone: reading goes on where it
-// began, after a pause that grows while nothing commits.
+// began, after a pause that grows while nothing commits. It fails where it would
+// end the same way for ever.
 func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeline.Refusal) (pipeline.CommitResult, error) {
+	if err := s.hopeless(cause); err != nil {
+		return pipeline.CommitResult{}, err
+	}
 	s.closeCycle()
 	result := pipeline.CommitResult{
 		Settlement: pipeline.Aborted, Cause: cause, Refused: refusals,
@@ -243,4 +248,17 @@ func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeli
 		_ = pause(ctx, backoff(s.aborts)) // an early end of a pause is no failure
 	}
 	return result, nil
+}
+
+// hopeless is why no retry of a cycle that met cause can help, nil if one can.
+func (s *Session) hopeless(cause error) error {
+	switch {
+	case isForbidden(cause):
+		return hinted("grant the right on the brokers, or check the credentials",
+			"write as transactional ID %q and commit as group %q: %w", s.cfg.transactionalID(), s.cfg.Group, cause)
+	case errors.Is(cause, kerr.InvalidRecord):
+		return hinted("a topic with cleanup.policy=compact takes no record without a key: change its policy, or name another output",
+			"the output refuses a record: %w", cause)
+	}
+	return nil
 }

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -241,4 +244,49 @@ func TestLoweredLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, s.output(s.cfg.Out), want)
+}
+
+// What is refused for good ends the process, which says what to do. A retry would
+// be refused for ever.
+func TestRefusedForGood(t *testing.T) {
+	t.Run("records without a key", func(t *testing.T) {
+		s := newScene(t, kafkatest.Brokers(t), 2)
+		compact := "compact"
+		s.cfg.Out = kafkatest.Topic(t, s.brokers, 2, map[string]*string{"cleanup.policy": &compact})
+		endsRefused(t, s, kerr.InvalidRecord)
+	})
+	t.Run("the group's offsets", func(t *testing.T) {
+		cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
+		cluster.ControlKey(kmsg.NewPtrTxnOffsetCommitRequest().Key(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			cluster.KeepControl()
+			resp := req.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
+			for _, asked := range req.(*kmsg.TxnOffsetCommitRequest).Topics {
+				topic := kmsg.TxnOffsetCommitResponseTopic{Topic: asked.Topic, TopicID: asked.TopicID}
+				for _, part := range asked.Partitions {
+					topic.Partitions = append(topic.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{
+						Partition: part.Partition, ErrorCode: kerr.GroupAuthorizationFailed.Code})
+				}
+				resp.Topics = append(resp.Topics, topic)
+			}
+			return resp, nil, true
+		})
+		endsRefused(t, newScene(t, cluster.ListenAddrs(), 2), kerr.GroupAuthorizationFailed)
+	})
+}
+
+func endsRefused(t *testing.T, s *scene, refusal error) {
+	t.Helper()
+	s.unique(10)
+	r := s.start()
+	select {
+	case err := <-r.end:
+		close(r.end)
+		var hinted *Error
+		if !errors.Is(err, refusal) || !errors.As(err, &hinted) || hinted.Hint() == "" {
+			t.Errorf("the engine ended with %v, want %v and a hint", err, refusal)
+		}
+	case <-time.After(limit):
+		t.Error("the engine goes on")
+	}
+	same(t, s.output(s.cfg.Out), map[string]int{})
 }
