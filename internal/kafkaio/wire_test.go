@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
+	"testing"
 )
 
 // What happens to one request on the wire.
@@ -27,6 +29,8 @@ type wire struct {
 	seen  map[int16]int
 	conns map[net.Conn]bool
 	down  bool
+	// lost are the requests that were lost. Whoever lost them may still send them.
+	lost [][]byte
 }
 
 // set sets the rule, nil for none; nth counts the requests of a key from 1.
@@ -77,6 +81,38 @@ func (w *wire) cut() {
 	}
 }
 
+func (w *wire) lose(request []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = append(w.lost, slices.Clone(request))
+}
+
+// arrive lets a broker have, late, the requests that were lost. It returns when
+// the broker has answered, and how many there were.
+func (w *wire) arrive(t *testing.T, broker string) int {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	conn, err := net.Dial("tcp", broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, request := range w.lost {
+		var size [4]byte
+		if _, err := conn.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(size[:]))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(w.lost)
+}
+
 // wireConn sees whole requests in Write, which is how kgo writes them, and cuts
 // answers out of the stream in Read.
 type wireConn struct {
@@ -91,6 +127,7 @@ func (c *wireConn) Write(b []byte) (int, error) {
 	if len(b) >= 12 {
 		switch c.wire.judge(int16(binary.BigEndian.Uint16(b[4:]))) {
 		case loseRequest:
+			c.wire.lose(b)
 			_ = c.Close()
 			return 0, errLost
 		case loseAnswer:
