@@ -191,12 +191,12 @@ func (c KafkaConfig) count(ctx context.Context, topic string, events int) error 
 	}
 	defer t.Close()
 	n := 0
-	latest, err := kafkaio.ParseStart("latest")
-	if err != nil {
-		return err
-	}
 	for p := range c.Partitions {
-		if err := t.Read(ctx, p, kafkaio.Start{}, latest, func(int64, *pipeline.Record) error { n++; return nil }); err != nil {
+		end, err := t.Written(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := t.Read(ctx, p, 0, end, func(int64, *pipeline.Record) error { n++; return nil }); err != nil {
 			return err
 		}
 	}

@@ -60,8 +60,8 @@ audit fails.`,
 	fs.SortFlags = false
 	alias(fs, "elements", "capacity")
 	workloadFlag.add(fs, &s.workload, "workload", "what to make: clicks or telemetry")
-	countFlag.add(fs, &s.records, "records", "how many records to make")
-	countFlag.add(fs, &s.partitions, "partitions", "of the topics")
+	numberFlag("records").add(fs, &s.records, "records", "how many records to make")
+	numberFlag("partitions").add(fs, &s.partitions, "partitions", "of the topics")
 	windowFlag.add(fs, &s.window, "window", "how long an ID is remembered; the records spread over as long")
 	shareFlag.add(fs, &s.fpr, "fpr", "share of new records that may be taken for seen")
 	countFlag.add(fs, &s.capacity, "capacity", "new IDs in a window that the filters are for")
@@ -150,6 +150,7 @@ func (a *app) demo(ctx context.Context, s *demoSettings) error {
 			FPR: s.fpr, ReadFrom: read, ReadTo: time.Now(), MaxRecords: int(s.records),
 		},
 		progress: func(partition int32, _ int) { status.show("auditing partition %d", partition) },
+		say:      func(format string, args ...any) { status.show(format, args...) },
 	})
 	if err != nil {
 		return err
@@ -272,7 +273,7 @@ func (d *demoResult) err() error {
 func (d *demoResult) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(label, figure, note string) { fmt.Fprintf(t, "%s\t%s\t%s\n", label, figure, note) }
-	row("in", sizing.FormatCount(d.In), fmt.Sprintf("%s, %d partitions, seed %d", d.Workload, d.Partitions, d.Seed))
+	row("in", sizing.FormatCount(d.In), fmt.Sprintf("%s, %s, seed %d", d.Workload, plural(int(d.Partitions), "partition"), d.Seed))
 	row("unique", sizing.FormatCount(d.Unique), "came out, byte for byte, once, in order")
 	row("duplicate", sizing.FormatCount(d.Duplicate), "dropped")
 	row("missed duplicates", sizing.FormatCount(d.MissedDuplicates), "must be 0")

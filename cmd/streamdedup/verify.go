@@ -56,6 +56,10 @@ generation more either verdict is right, and a time that may or may not have bee
 believed is judged both ways: only what is wrong in both is reported. Records
 without an ID must come out.
 
+What is written to the output when the audit begins counts: it waits for a
+transaction that is still open there, and fails where that does not end. Of the
+input it takes what can be read by then.
+
 A partition is held in memory, at about 100 bytes a record.`,
 		Example: `  streamdedup verify --brokers localhost:9092 --in clicks --out clicks-unique --key json:event_id`,
 		Args:    noArgs,
@@ -142,6 +146,10 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 		progress: func(partition int32, records int) {
 			status.show("partition %d: %s records", partition, sizing.FormatCount(uint64(records)))
 		},
+		say: func(format string, args ...any) {
+			status.clear()
+			fmt.Fprintf(a.stderr, format+"\n", args...)
+		},
 	})
 	if errors.Is(err, audit.ErrTooMany) {
 		return withHint(err, "raise --max-records if the machine has the memory, or audit a range with --from and --to")
@@ -171,6 +179,8 @@ type topicAudit struct {
 	from, to kafkaio.Start
 	config   audit.Config
 	progress func(partition int32, records int)
+	// say tells why the audit waits, or does not reach the end.
+	say func(format string, args ...any)
 }
 
 // retimeMargin is how much nearer than a topic's limit the processor moves the
@@ -205,34 +215,97 @@ func auditTopics(ctx context.Context, t topicAudit) (audit.Report, error) {
 	if err != nil {
 		return audit.Report{}, err
 	}
-	for p := range in.Partitions() {
-		if err := t.partition(ctx, auditor, in, out, p); err != nil {
+	out.OnWait = func(w kafkaio.OpenTransaction) {
+		t.say("waiting up to %v for the transaction that is open in partition %d of %q at offset %d",
+			w.Patience, w.Partition.Number, t.out, w.Offset)
+	}
+	pieces, err := t.pieces(ctx, in, out)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	for _, piece := range pieces {
+		if err := t.partition(ctx, auditor, in, out, piece); err != nil {
 			return audit.Report{}, err
 		}
 	}
 	return auditor.Report(), nil
 }
 
-func (t topicAudit) partition(ctx context.Context, auditor *audit.Auditor, in, out *kafkaio.Topic, p int32) error {
-	begin, err := in.Begin(ctx, p)
+// piece is what is audited of a partition, from the first offset up to the second.
+type piece struct {
+	partition int32
+	in, out   [2]int64
+	partial   bool
+}
+
+// pieces settles at once what is audited, so that an audit that waits, or takes
+// long, does not see one topic later than the other.
+func (t topicAudit) pieces(ctx context.Context, in, out *kafkaio.Topic) ([]piece, error) {
+	pieces := make([]piece, in.Partitions())
+	// The output first: then all that it holds comes from the piece of the input.
+	for i := range pieces {
+		p := int32(i)
+		begin, err := out.Begin(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		end, err := out.Written(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		pieces[i] = piece{partition: p, out: [2]int64{begin, end}}
+	}
+	for i := range pieces {
+		if err := t.input(ctx, in, &pieces[i]); err != nil {
+			return nil, err
+		}
+	}
+	return pieces, nil
+}
+
+// input settles the piece of the input. What lies in and behind an open
+// transaction nobody has read, so there is nothing to wait for.
+func (t topicAudit) input(ctx context.Context, in *kafkaio.Topic, piece *piece) error {
+	begin, err := in.Begin(ctx, piece.partition)
 	if err != nil {
 		return err
 	}
-	partial := begin > 0 || t.from != kafkaio.Start{} || t.to != latest()
-	part := auditor.Partition(p, partial)
+	from, err := in.Find(ctx, piece.partition, t.from)
+	if err != nil {
+		return err
+	}
+	to, err := in.Find(ctx, piece.partition, t.to)
+	if err != nil {
+		return err
+	}
+	written, err := in.Written(ctx, piece.partition)
+	if err != nil {
+		return err
+	}
+	if t.to == latest() && to < written {
+		t.say("the audit of partition %d ends at offset %d of %q: a transaction is open there, so nobody has read further",
+			piece.partition, to, t.in)
+	}
+	piece.in = [2]int64{from, to}
+	piece.partial = begin > 0 || t.from != kafkaio.Start{} || t.to != latest()
+	return nil
+}
+
+func (t topicAudit) partition(ctx context.Context, auditor *audit.Auditor, in, out *kafkaio.Topic, piece piece) error {
+	part := auditor.Partition(piece.partition, piece.partial)
 	n := 0
 	counted := func(take func(int64, *pipeline.Record) error) func(int64, *pipeline.Record) error {
 		return func(offset int64, r *pipeline.Record) error {
 			if n++; n%(1<<16) == 0 && t.progress != nil {
-				t.progress(p, n)
+				t.progress(piece.partition, n)
 			}
 			return take(offset, r)
 		}
 	}
-	if err := in.Read(ctx, p, t.from, t.to, counted(part.In)); err != nil {
+	if err := in.Read(ctx, piece.partition, piece.in[0], piece.in[1], counted(part.In)); err != nil {
 		return err
 	}
-	if err := out.Read(ctx, p, kafkaio.Start{}, latest(), counted(part.Out)); err != nil {
+	if err := out.Read(ctx, piece.partition, piece.out[0], piece.out[1], counted(part.Out)); err != nil {
 		return err
 	}
 	part.Finish()

@@ -264,13 +264,13 @@ func (s *stream) ids(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	defer topic.Close()
-	end, err := kafkaio.ParseStart("latest")
-	if err != nil {
-		t.Fatal(err)
-	}
 	counts := map[string]int{}
 	for p := range topic.Partitions() {
-		err := topic.Read(t.Context(), p, kafkaio.Start{}, end, func(_ int64, r *pipeline.Record) error {
+		end, err := topic.Written(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = topic.Read(t.Context(), p, 0, end, func(_ int64, r *pipeline.Record) error {
 			counts[eventID(r.Value)]++
 			return nil
 		})
