@@ -69,6 +69,9 @@ type process struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
 	stderr bytes.Buffer
+	done   chan struct{} // closed when the process has ended
+	end    error         // how, once it has
+	asked  bool          // we have ended it ourselves
 }
 
 // start starts the program; it ends with the test at the latest.
@@ -78,17 +81,19 @@ func start(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: exec.Command(path, args...)}
+	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.Dir = t.TempDir()
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		p.end = p.cmd.Wait()
+		close(p.done)
+	}()
 	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
+		_ = p.cmd.Process.Kill() // it says so when it has ended already
+		<-p.done
 		if t.Failed() {
 			t.Logf("stderr of %v:\n%s", args, &p.stderr)
 		}
@@ -99,21 +104,29 @@ func start(t *testing.T, args ...string) *process {
 // kill ends the process as a crash does.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
+	p.asked = true
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatalf("kill: %v", err)
 	}
-	_ = p.cmd.Wait() // it says that it was killed
+	<-p.done
 }
 
 // stop ends the process by a first SIGINT, and expects success.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
+	p.asked = true
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatalf("interrupt: %v", err)
 	}
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.wait(); err != nil {
 		t.Fatalf("after an interrupt: %v", err)
 	}
+}
+
+// wait waits until the process has ended by itself.
+func (p *process) wait() error {
+	<-p.done
+	return p.end
 }
 
 // stream is a workload in a topic, and where its survivors go.
@@ -122,6 +135,7 @@ type stream struct {
 	workload       workload.Config
 	generator      *workload.Generator
 	in, out, group string
+	processes      []*process
 }
 
 // newStream makes the topics of a stream in the tests' Kafka.
@@ -165,15 +179,32 @@ func (s *stream) run(t *testing.T, instance string, more ...string) *process {
 	for _, spec := range s.workload.Kind.KeySpecs() {
 		args = append(args, "--key", spec)
 	}
-	return start(t, append(args, more...)...)
+	p := start(t, append(args, more...)...)
+	s.processes = append(s.processes, p)
+	return p
+}
+
+// checkAlive fails the test when a process has ended that nobody has ended.
+func (s *stream) checkAlive(t *testing.T) {
+	t.Helper()
+	for _, p := range s.processes {
+		select {
+		case <-p.done:
+			if !p.asked {
+				t.Fatalf("the process ended by itself: %v", p.end) // its stderr is shown with the failure
+			}
+		default:
+		}
+	}
 }
 
 func (s *stream) brokers() string { return strings.Join(s.broker.Addresses(), ",") }
 
 // awaitLag waits until the group has at most so many offsets to read. It fails
-// the test when the process ends first.
+// the test when a process ends first, or when the group has stood still.
 func (s *stream) awaitLag(t *testing.T, most int64) {
 	t.Helper()
+	last, since := int64(-1), time.Now()
 	for {
 		lag, begun, err := s.broker.Lag(t.Context(), s.group, s.in)
 		if err != nil {
@@ -182,15 +213,18 @@ func (s *stream) awaitLag(t *testing.T, most int64) {
 		if begun && lag <= most {
 			return
 		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-t.Context().Done():
-			t.Fatalf("the group is %d offsets behind: %v", lag, t.Context().Err())
+		s.checkAlive(t)
+		if lag != last {
+			last, since = lag, time.Now()
+		} else if time.Since(since) > limit {
+			t.Fatalf("the group stands still, %d offsets behind", lag)
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// awaitShared waits until so many members of the group have partitions.
+// awaitShared waits until so many members of the group have partitions. It fails
+// the test when a process ends first.
 func (s *stream) awaitShared(t *testing.T, members int) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addresses()...))
@@ -198,7 +232,7 @@ func (s *stream) awaitShared(t *testing.T, members int) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for {
+	for since := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		groups, err := kadm.NewClient(client).DescribeGroups(t.Context(), s.group)
 		if err != nil {
 			t.Fatal(err)
@@ -212,9 +246,8 @@ func (s *stream) awaitShared(t *testing.T, members int) {
 		if group.State == "Stable" && have == members {
 			return
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-t.Context().Done():
+		s.checkAlive(t)
+		if time.Since(since) > limit {
 			t.Fatalf("group %s is %s, %d members have partitions, want %d", s.group, group.State, have, members)
 		}
 	}
@@ -242,7 +275,7 @@ func (s *stream) verify(t *testing.T, fpr float64) report {
 		args = append(args, "--key", spec)
 	}
 	p := start(t, args...)
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.wait(); err != nil {
 		t.Fatalf("verify: %v\n%s%s", err, &p.stdout, &p.stderr)
 	}
 	var r report
