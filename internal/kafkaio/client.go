@@ -27,6 +27,12 @@ func (s *Session) join(ctx context.Context) error {
 	if m.group, err = kgo.NewGroupTransactSession(opts...); err != nil {
 		return fmt.Errorf("join group %q: %w", s.cfg.Group, err)
 	}
+	// Now and not, as kgo would, with the first transaction: by then another may
+	// have our name, and we would take it back.
+	if _, _, err := m.group.Client().ProducerID(ctx); err != nil {
+		m.group.CloseAllowingRebalance()
+		return fmt.Errorf("take over transactional ID %q: %w", s.cfg.transactionalID(), err)
+	}
 	s.member.Store(m)
 	s.failures = &failures{}
 	return nil
