@@ -133,6 +133,7 @@ func (s *Session) keep(positions []pipeline.Position) {
 	for _, position := range positions {
 		if t := s.parts[position.Partition]; t != nil {
 			t.committed = mark{position.Next, t.delivered.epoch}
+			s.lag.committed(position.Partition, position.Next)
 			// A partition that stopped in the middle of a batch has done less than was
 			// handed over. Nothing of the rest is in any transaction.
 			t.delivered = t.committed

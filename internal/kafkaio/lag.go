@@ -11,9 +11,10 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// lags knows how far our partitions are behind their last stable offsets: what
-// lies above, in open transactions, cannot be read yet. It is safe for concurrent
-// use.
+// lags knows how far the committed positions of our partitions are behind the last
+// stable offsets: what lies above, in open transactions, cannot be read yet. What
+// is read and not committed is still to do, and stays so where a partition stops.
+// It is safe for concurrent use.
 type lags struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -22,7 +23,7 @@ type lags struct {
 	parts map[pipeline.Partition]*lag
 }
 
-type lag struct{ position, stable int64 }
+type lag struct{ committed, stable int64 }
 
 // lagInterval is how often the ends are asked for. A fetch tells them too, but
 // nobody fetches a partition that has stopped.
@@ -63,14 +64,14 @@ func (l *lags) stable(p pipeline.Partition, offset int64) {
 	}
 }
 
-// position notes where we are in a partition, which is ours then.
-func (l *lags) position(p pipeline.Partition, offset int64) {
+// committed notes what is committed of a partition, which is ours then.
+func (l *lags) committed(p pipeline.Partition, offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parts[p] == nil {
 		l.parts[p] = &lag{stable: offset}
 	}
-	l.parts[p].position = offset
+	l.parts[p].committed = offset
 }
 
 func (l *lags) forget(p pipeline.Partition) {
@@ -79,15 +80,15 @@ func (l *lags) forget(p pipeline.Partition) {
 	delete(l.parts, p)
 }
 
-// Lag is how many offsets each of our partitions is behind its last stable one,
-// at most a few seconds ago. Markers count as records. It is safe for concurrent
-// use.
+// Lag is how many offsets of each of our partitions are not committed, up to the
+// last stable one at most a few seconds ago. Markers count as records. It is safe
+// for concurrent use.
 func (s *Session) Lag() map[pipeline.Partition]int64 {
 	s.lag.mu.Lock()
 	defer s.lag.mu.Unlock()
 	behind := make(map[pipeline.Partition]int64, len(s.lag.parts))
 	for p, at := range s.lag.parts {
-		behind[p] = max(0, at.stable-at.position)
+		behind[p] = max(0, at.stable-at.committed)
 	}
 	return behind
 }

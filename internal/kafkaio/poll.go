@@ -122,7 +122,6 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 	} else if b != nil {
 		polled.Batches = append(polled.Batches, b)
 	}
-	s.lag.position(p, t.next.offset)
 	if got.Err != nil {
 		s.trouble(ctx, p, t, got.Err, polled)
 	}

@@ -95,7 +95,7 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 	t.running = true
 	t.rewind(s.nextEpoch())
 	one := map[string][]int32{p.Topic: {p.Number}}
-	s.lag.position(p, next)
+	s.lag.committed(p, next)
 	s.seek(p)
 	s.client().ResumeFetchPartitions(one)
 	return t.epoch
