@@ -77,7 +77,11 @@ func (r KafkaReport) WriteText(w io.Writer) error {
 		r.SpeedOverPlain, r.SpeedOverTransactional)
 	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of a copy in transactions.\n",
 		r.CPUOverPlain, r.CPUOverTransactional)
-	fmt.Fprintf(w, "Each is the median of %d rounds' own ratios.\n\n", r.Pairs)
+	if r.Pairs == 1 {
+		fmt.Fprint(w, "Each is the ratio of one round.\n\n")
+	} else {
+		fmt.Fprintf(w, "Each is the median of %d rounds' own ratios.\n\n", r.Pairs)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tmedian events/s\tlowest\thighest\tmedian CPU ns/event\tlowest\thighest")
 	for _, x := range r.Results {
@@ -93,7 +97,16 @@ func (r KafkaReport) WriteText(w io.Writer) error {
 	if r.Embedded {
 		where = "a broker inside this process, whose CPU is counted too"
 	}
-	fmt.Fprintf(w, "\n%s records of %d bytes, a tenth duplicates, %d partitions, compression %s, commits every %g ms, %d rounds, %s.\n",
-		sizing.FormatCount(uint64(r.Records)), r.ValueBytes, r.Partitions, r.Compression, r.CommitIntervalMS, r.Pairs, where)
+	fmt.Fprintf(w, "\n%s records of %d bytes, a tenth duplicates, %s, compression %s, commits every %g ms, %s, %s.\n",
+		sizing.FormatCount(uint64(r.Records)), r.ValueBytes, plural(int(r.Partitions), "partition"), r.Compression,
+		r.CommitIntervalMS, plural(r.Pairs, "round"), where)
 	return r.Environment.writeText(w)
+}
+
+// plural is "1 round", "2 rounds".
+func plural(n int, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%d %s", n, of)
 }

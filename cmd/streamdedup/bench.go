@@ -70,7 +70,7 @@ says how much of one it was. Use an idle machine.`,
 		add(fs, &layout, "layout", "of the sliced filter: compact, fast or all")
 	choiceFlag("KIND", sizing.Sliced.String(), sizing.Classic.String(), "exact", all).
 		add(fs, &kind, "filter", "what to measure: sliced, classic, exact (a Go map) or all")
-	countFlag.add(fs, &c.Events, "events", "how many to measure of each (default one generation)")
+	numberFlag("events").add(fs, &c.Events, "events", "how many to measure of each (default one generation)")
 	durationFlag.add(fs, &c.Duration, "duration", "at most this long each")
 	seedFlag.add(fs, &s, "seed", "of the IDs")
 	bindOutput(fs, &output)
@@ -125,10 +125,10 @@ alike. Topics and groups that it makes are deleted at the end.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringSliceVar(&at.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT` (default a broker in this process)")
-	countFlag.add(fs, &records, "records", "of the input; a tenth are duplicates")
-	countFlag.add(fs, &partitions, "partitions", "of the topics")
-	countFlag.add(fs, &valueBytes, "value-bytes", "least length of a value")
-	countFlag.add(fs, &pairs, "pairs", "how often each way is measured")
+	numberFlag("records").add(fs, &records, "records", "of the input; a tenth are duplicates")
+	numberFlag("partitions").add(fs, &partitions, "partitions", "of the topics")
+	numberFlag("bytes").add(fs, &valueBytes, "value-bytes", "least length of a value")
+	numberFlag("measurements").add(fs, &pairs, "pairs", "how often each way is measured")
 	countFlag.add(fs, &capacity, "capacity", "new IDs in a window that the filters are for")
 	durationFlag.add(fs, &c.CommitInterval, "commit-interval", "time between commits")
 	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").add(fs, &c.Codec, "compression", "of input and output")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/knadh/koanf/v2"
@@ -248,11 +249,14 @@ func scalar(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }
 
-// cause drops what pflag wraps around a value's own error: whoever prints it
-// names the place itself.
+// cause drops what pflag wraps around a value's own error, since whoever prints it
+// names the place itself, and what Go's parser says about a switch.
 func cause(err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		return invalid.Unwrap()
+		err = invalid.Unwrap()
+	}
+	if number := (*strconv.NumError)(nil); errors.As(err, &number) && number.Func == "ParseBool" {
+		return fmt.Errorf("unknown value %q: want true or false", number.Num)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -38,6 +39,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 		newVerifyCmd(a),
 		newVersionCmd(a),
 	)
+	helpNamesTheNearest(root)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -56,18 +58,47 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 		if len(args) == 0 {
 			return nil
 		}
-		if !cmd.HasParent() && slices.Contains(laterCommands, args[0]) {
-			return usagef("%s %s is not built yet", cmd.CommandPath(), args[0])
+		return unknownCommand(cmd, args[0], cmd.CommandPath())
+	}
+}
+
+// unknownCommand is the error for a name that no command of cmd has. As is how the
+// user called it.
+func unknownCommand(cmd *cobra.Command, name, as string) error {
+	if !cmd.HasParent() && slices.Contains(laterCommands, name) {
+		return usagef("%s %s is not built yet", cmd.CommandPath(), name)
+	}
+	err := usagef("unknown command %q for %q", name, cmd.CommandPath())
+	names := []string{"help", "completion"}
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := nearest(name, names); near != "" {
+		return withHint(err, fmt.Sprintf("did you mean %q?", as+" "+near))
+	}
+	return withHint(err, fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
+}
+
+// helpNamesTheNearest makes the help command refuse a name that it does not know;
+// cobra's own prints the help of the program and calls it a success.
+func helpNamesTheNearest(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic("BUG: there is no help command: " + err.Error())
+	}
+	help.Run = nil
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		cmd := root
+		for i, name := range args {
+			next, rest, err := cmd.Find([]string{name})
+			if err != nil || len(rest) > 0 {
+				as := strings.Join(append([]string{root.Name(), "help"}, args[:i]...), " ")
+				return unknownCommand(cmd, name, as)
+			}
+			cmd = next
 		}
-		err := usagef("unknown command %q for %q", args[0], cmd.CommandPath())
-		names := []string{"help", "completion"}
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		if near := nearest(args[0], names); near != "" {
-			return withHint(err, fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near))
-		}
-		return withHint(err, fmt.Sprintf("`%s --help` lists the commands", cmd.CommandPath()))
+		return cmd.Help()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"time"
@@ -92,7 +93,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	durationFlag.add(fs, &s.txnTimeout, "txn-timeout", "how long the transaction of a silent process holds up readers")
 	choiceFlag("CODEC", "auto", "none", "gzip", "snappy", "lz4", "zstd").
 		add(fs, &s.compression, "compression", "of the output: auto (as the input), none, gzip, snappy, lz4 or zstd")
-	countFlag.add(fs, &s.shards, "shards", "how many workers judge; they share out the partitions")
+	numberFlag("workers").add(fs, &s.shards, "shards", "how many workers judge; they share out the partitions")
 	pinFlag.add(fs, &s.pin, "pin", "keep workers on processors of their own: auto, on or off")
 	fs.StringVar(&s.metricsAddr, "metrics-addr", s.metricsAddr, "`HOST:PORT` that serves /metrics, /healthz and /readyz, or off")
 	s.bindSecurity(fs)
@@ -130,6 +131,12 @@ func (s *runSettings) check() error {
 	}
 	if s.shards > 1<<10 {
 		return usagef("--shards %d: more workers than any machine has processors", s.shards)
+	}
+	if s.metricsAddr != "" && s.metricsAddr != metricsOff {
+		if _, _, err := net.SplitHostPort(s.metricsAddr); err != nil {
+			return withHint(usagef("--metrics-addr %s: want HOST:PORT or off", s.metricsAddr),
+				"127.0.0.1:9464 is for this machine only, :9464 for all that reach it")
+		}
 	}
 	for _, p := range []struct {
 		flag   string

@@ -49,6 +49,7 @@ func TestExitCodes(t *testing.T) {
 	f(exitUsage, "size", "--elements", "1e6", "--fpr", "2")
 	f(exitUsage, "version", "x")
 	f(exitUsage, "serve")
+	f(exitUsage, "help", "rum")
 }
 
 // gone is a pipe whose reader went away.

@@ -48,7 +48,7 @@ With --elements peak and skew are 1: the number as it stands. With --rate and
 	fs.SortFlags = false
 	m.bind(fs)
 	alias(fs, "elements", "capacity")
-	countFlag.add(fs, &partitions, "partitions", "partitions of the topic, each with a filter of its own")
+	numberFlag("partitions").add(fs, &partitions, "partitions", "partitions of the topic, each with a filter of its own")
 	bindOutput(fs, &output)
 	return cmd
 }

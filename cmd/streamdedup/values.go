@@ -56,7 +56,7 @@ var (
 	}}
 	rateFlag = kindOf[float64]{"RATE", sizing.ParseRate, formatFloat}
 	sizeFlag = kindOf[uint64]{"SIZE", sizing.ParseSize, func(n uint64) string {
-		return textUnlessZero(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
+		return textUnlessZero(n, formatSize)
 	}}
 	shareFlag  = kindOf[float64]{"P", sizing.ParseRatio, formatFloat}
 	factorFlag = kindOf[float64]{"X", parseFactor, formatFloat}
@@ -66,6 +66,38 @@ var (
 	onFullFlag = kindOf[window.OnFull]{"POLICY", window.ParseOnFull, window.OnFull.String}
 	seedFlag   = kindOf[seed]{"N", parseSeed, seed.String}
 )
+
+// numberFlag is a flag that counts other things than IDs.
+func numberFlag(of string) kindOf[uint64] {
+	return kindOf[uint64]{"N", func(s string) (uint64, error) {
+		n, err := sizing.ParseCount(s)
+		if err != nil {
+			return 0, fmt.Errorf("parse number %q: %w, want a number of %s such as 5 or 10k", s, errors.Unwrap(err), of)
+		}
+		return n, nil
+	}, countFlag.format}
+}
+
+// formatSize writes a size in the largest unit that it is a whole number of.
+func formatSize(n uint64) string {
+	for _, unit := range []struct {
+		name  string
+		shift int
+	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
+		if n>>unit.shift<<unit.shift == n {
+			return strconv.FormatUint(n>>unit.shift, 10) + unit.name
+		}
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// plural is "1 partition", "2 partitions".
+func plural(n int, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return strconv.Itoa(n) + " " + of
+}
 
 // choiceFlag is a flag whose value is one of a few words.
 func choiceFlag(name string, choices ...string) kindOf[string] {
