@@ -35,25 +35,3 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetArgs(args)
 	return a.exit(root.ExecuteContext(ctx))
 }
-
-// interruptible returns a context that the first SIGINT or SIGTERM ends, so that
-// a command can finish what it began. The second one quits at once.
-func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-			return
-		}
-		<-signals
-		os.Exit(exitFailed)
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel()
-	}
-}

@@ -38,7 +38,7 @@ variable, STREAMDEDUP_BROKERS for --brokers; flags win over the environment, and
 that over the file.
 
 The first SIGINT or SIGTERM finishes the open transaction and leaves the group;
-the second quits at once.`,
+a second one, half a second later or more, quits at once.`,
 		Example: `  streamdedup run --brokers localhost:9092 --in clicks --out clicks-unique --create-topics \
     --group dedup --key json:event_id --window 24h --rate 50k`,
 		Args: noArgs,
@@ -113,6 +113,9 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	})
 	defer quiet()
 	err = engine.Run(ctx)
+	if err != nil && engine.Snapshot().Counts.In == 0 {
+		return err // there is nothing to sum up
+	}
 	return errors.Join(err, s.sumUp(engine.Snapshot(), plan, time.Since(start)).write(a.stderr, s.summary))
 }
 

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	osexec "os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -37,7 +40,7 @@ func child(t *testing.T, args ...string) (p *process, signal func(syscall.Signal
 	}()
 	return p, func(s syscall.Signal) {
 		t.Helper()
-		if err := cmd.Process.Signal(s); err != nil {
+		if err := cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 	}
@@ -60,6 +63,28 @@ func TestTheFirstSignalEndsRunCleanly(t *testing.T) {
 	}
 }
 
+// What is sent twice in one moment is meant once.
+func TestSignalsOfOneMomentAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal)
+		finished, quit := 0, 0
+		go obey(t.Context(), signals, func() { finished++ }, func() { quit++ })
+		f := func(after time.Duration, wantQuit int) {
+			t.Helper()
+			time.Sleep(after)
+			signals <- syscall.SIGTERM
+			synctest.Wait()
+			if finished != 1 || quit != wantQuit {
+				t.Errorf("finished %d and quit %d times, want 1 and %d", finished, quit, wantQuit)
+			}
+		}
+		f(time.Hour, 0)
+		f(time.Microsecond, 0)
+		f(sameSignal-2*time.Microsecond, 0)
+		f(time.Microsecond, 1)
+	})
+}
+
 // Whoever waits for a broker that does not answer can still be ended.
 func TestTheSecondSignalQuitsAtOnce(t *testing.T) {
 	cluster := kafkatest.Fake(t)
@@ -79,11 +104,23 @@ func TestTheSecondSignalQuitsAtOnce(t *testing.T) {
 	})
 	p, signal := child(t, runArgs(brokers, in, in+"-out")...)
 	<-asked
-	// Two of a kind may become one on their way.
 	signal(syscall.SIGTERM)
-	signal(syscall.SIGINT)
-	if code := <-p.code; code != exitFailed {
-		t.Errorf("exit code %d, want 1; stderr:\n%s", code, p.stderr.String())
+	p.line(t, `(another signal quits at once)`)
+	again := time.NewTicker(sameSignal / 5)
+	defer again.Stop()
+	for quit := false; !quit; {
+		select {
+		case code := <-p.code:
+			if code != exitFailed {
+				t.Errorf("exit code %d, want 1; stderr:\n%s", code, p.stderr.String())
+			}
+			quit = true
+		case <-again.C:
+			signal(syscall.SIGINT)
+		}
+	}
+	if !strings.Contains(p.stderr.String(), "\nerror: a second signal: quit at once") {
+		t.Errorf("it does not say why it quit:\n%s", p.stderr.String())
 	}
 	if strings.Contains(p.stderr.String(), `"in":`) {
 		t.Errorf("a summary after quitting at once:\n%s", p.stderr.String())

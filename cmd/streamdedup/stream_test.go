@@ -239,3 +239,25 @@ func TestRunNamesWhatIsWrongWithTheBrokers(t *testing.T) {
 	defer taken.Close()
 	f("serve metrics on "+taken.Addr().String(), runArgs(brokers, in, "out", "--metrics-addr", taken.Addr().String()))
 }
+
+// Who restarts with other settings is told once, and not that nothing was done.
+func TestAFailedStartIsSaidOnceAndSumsUpNothing(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	produce(t, brokers, in, 1, `{"id":1}`)
+	first := start(t, runArgs(brokers, in, in+"-out")...)
+	consume(t, brokers, in+"-out", 1)
+	if code := first.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+	code, _, stderr := exec("", runArgs(brokers, in, in+"-out", "--window", "1h")...)
+	if code != exitFailed || strings.Contains(stderr, `"in":`) {
+		t.Errorf("exit code %d, stderr:\n%swant 1 and no summary", code, stderr)
+	}
+	_, after, ok := strings.Cut(stderr, "error: ")
+	line, hint, _ := strings.Cut(after, "\n")
+	if !ok || !strings.HasPrefix(line, "restore "+in+"/0 at offset 1: the window was changed: ") || strings.Count(line, "restore") != 1 ||
+		!strings.HasPrefix(hint, "hint: ") {
+		t.Errorf("the error is not said once:\n%s", stderr)
+	}
+}
