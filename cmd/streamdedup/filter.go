@@ -137,6 +137,11 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	if err != nil {
 		return err
 	}
+	if memory, known := machineMemory(); known {
+		if too := fits(plan, memory); too != nil {
+			return too
+		}
+	}
 	shard, clock, err := s.shard(plan)
 	if err != nil {
 		return err

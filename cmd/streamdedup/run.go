@@ -126,6 +126,9 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 	if err != nil {
 		return fail(err)
 	}
+	if err := holds(plan, log); err != nil {
+		return fail(err)
+	}
 	seed, err := s.givenSeed()
 	if err != nil {
 		return fail(err)
@@ -154,6 +157,26 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
 	})
 	return engine, plan, nil
+}
+
+// holds refuses a plan of which this machine cannot hold one partition, and warns
+// of one that needs others to take a share.
+func holds(p sizing.Plan, log *slog.Logger) error {
+	memory, known := machineMemory()
+	if !known {
+		return nil
+	}
+	too := fits(p, memory)
+	switch {
+	case too == nil:
+		return nil
+	case !too.shareable():
+		return withHint(too, too.Hint()+"\n"+sharedHint)
+	}
+	log.Warn("the plan does not fit into this machine: other instances must take a share of the partitions",
+		"bytes", p.Bytes, "memory", memory, "bytes_per_partition", p.BytesPerPartition,
+		"partitions", p.Workload.Partitions, "partitions_that_fit", memory/p.BytesPerPartition)
+	return nil
 }
 
 // derivedSeed is the seed of a group that names none: all its processes find the
