@@ -160,8 +160,11 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		return err
 	}
 	if sum.Unlearned > 0 && s.summary != summaryNone {
-		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise --capacity\n",
-			sizing.FormatCount(sum.Unlearned))
+		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
+			sizing.FormatCount(sum.Unlearned), s.amount())
+	}
+	if sum.warning != "" && s.summary == summaryJSON {
+		fmt.Fprintf(a.stderr, "warning: %s\n", sum.warning) // the text has it
 	}
 	return errors.Join(err, sum.write(a.stderr, s.summary))
 }

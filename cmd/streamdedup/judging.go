@@ -90,6 +90,17 @@ func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
 	return plan, nil
 }
 
+// amount is the flag that says how much is remembered.
+func (m *memorySettings) amount() string {
+	switch {
+	case m.rate != 0:
+		return "--rate"
+	case m.memory != 0:
+		return "--memory"
+	}
+	return "--capacity"
+}
+
 // judging says how records are judged: what run and filter share.
 type judging struct {
 	memorySettings

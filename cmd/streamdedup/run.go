@@ -146,7 +146,7 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 		Workers: int(s.shards), Pin: s.pin,
 		CommitInterval: s.commitInterval,
 		Logger:         log,
-		Events:         metrics.Events(),
+		Events:         newWatcher(log, s.amount()).watch(metrics.Events()),
 	}, session, kafkaio.NewInputRestorer(session))
 	if err != nil {
 		return fail(err)

@@ -39,6 +39,8 @@ type summary struct {
 	MemoryBytes     uint64  `json:"memory_bytes"`
 	Seconds         float64 `json:"seconds"`
 	EventsPerSecond float64 `json:"events_per_second"`
+
+	warning string // for people: --key looks wrong
 }
 
 // newSummary sums up what was counted in took. The rate and the memory are those
@@ -62,6 +64,7 @@ func newSummary(c *pipeline.Counts, fpr float64, memory uint64, took time.Durati
 		FPREstimate: max(0, fpr), // not -0
 		MemoryBytes: memory,
 		Seconds:     took.Seconds(),
+		warning:     wrongKey(c),
 	}
 	if s.Seconds > 0 {
 		s.EventsPerSecond = float64(s.In) / s.Seconds
@@ -112,5 +115,8 @@ func (s *summary) writeText(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "memory\t%s\t\n", sizing.FormatBytes(s.MemoryBytes))
 	fmt.Fprintf(t, "false positives\t%.2g\testimated rate now\n", s.FPREstimate)
+	if s.warning != "" {
+		fmt.Fprintf(t, "warning: %s\n", s.warning)
+	}
 	return t.Flush()
 }
