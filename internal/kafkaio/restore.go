@@ -101,14 +101,14 @@ func (r *InputRestorer) without(p pipeline.Partition, b pipeline.Builder, at com
 		return pipeline.Restored{}, hinted("use the settings it was made with, or a new --group",
 			"restore %s at offset %d: %w", p, at.next, cause)
 	case !errors.Is(cause, pipeline.ErrNoState):
-		return pipeline.Restored{}, cause
+		return pipeline.Restored{}, fmt.Errorf("restore %s: %w", p, cause)
 	case !s.cfg.AllowColdStart:
 		return pipeline.Restored{}, hinted("if duplicates may pass until the window is full again, add --allow-cold-start",
 			"restore %s: group %q is at offset %d and its state is missing: %w", p, s.cfg.Group, at.next, cause)
 	}
 	shard, err := b.Fresh(true)
 	if err != nil {
-		return pipeline.Restored{}, err
+		return pipeline.Restored{}, fmt.Errorf("restore %s: %w", p, err)
 	}
 	s.log.Warn("cold start: duplicates of earlier records pass", "partition", p.String(), "offset", at.next)
 	return pipeline.Restored{Shard: shard, Next: at.next}, nil
