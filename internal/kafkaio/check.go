@@ -128,7 +128,9 @@ func lookAtOutput(ctx context.Context, cfg Config, adm *kadm.Client, topic strin
 	if err != nil {
 		return nil, err
 	}
-	return limitsOf(topic, int32(len(detail.Partitions)), configs[topic]), nil
+	found := limitsOf(topic, int32(len(detail.Partitions)), configs[topic])
+	found.id = detail.ID
+	return found, nil
 }
 
 // limitsOf reads a topic's settings. Brokers before 3.6 have one setting for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -231,7 +232,7 @@ func (s *Session) producer(ctx context.Context) error {
 // began, after a pause that grows while nothing commits. It fails where it would
 // end the same way for ever.
 func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeline.Refusal) (pipeline.CommitResult, error) {
-	if err := s.hopeless(cause); err != nil {
+	if err := s.hopeless(ctx, cause); err != nil {
 		return pipeline.CommitResult{}, err
 	}
 	s.closeCycle()
@@ -252,7 +253,7 @@ func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeli
 }
 
 // hopeless is why no retry of a cycle that met cause can help, nil if one can.
-func (s *Session) hopeless(cause error) error {
+func (s *Session) hopeless(ctx context.Context, cause error) error {
 	switch {
 	case isForbidden(cause):
 		return hinted("grant the right on the brokers, or check the credentials",
@@ -260,6 +261,26 @@ func (s *Session) hopeless(cause error) error {
 	case errors.Is(cause, kerr.InvalidRecord):
 		return hinted("a topic with cleanup.policy=compact takes no record without a key: change its policy, or name another output",
 			"the output refuses a record: %w", cause)
+	case errors.Is(cause, kerr.UnknownTopicID), s.aborts > 1:
+		return s.madeAnew(ctx, cause)
+	}
+	return nil
+}
+
+// madeAnew is an error if a topic that we write to is not the one that it was: the
+// client goes on asking for that.
+func (s *Session) madeAnew(ctx context.Context, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
+		if to == nil {
+			continue
+		}
+		details, err := kadm.NewClient(s.admin).ListTopics(ctx, to.topic)
+		if now := details[to.topic]; err == nil && now.Err == nil && now.ID != to.id {
+			return hinted("start again to go on; what the old topic held is not written again",
+				"topic %q was deleted and made again: %w", to.topic, cause)
+		}
 	}
 	return nil
 }

@@ -5,13 +5,16 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // output is what a topic accepts, as its broker says. It does not change.
 type output struct {
-	topic      string
+	topic string
+	// id tells it from a topic of the same name that was made later.
+	id         kadm.TopicID
 	partitions int32
 	// maxBytes is the largest record batch, max.message.bytes.
 	maxBytes int32

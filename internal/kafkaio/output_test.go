@@ -255,6 +255,22 @@ func TestRefusedForGood(t *testing.T) {
 		s.cfg.Out = kafkatest.Topic(t, s.brokers, 2, map[string]*string{"cleanup.policy": &compact})
 		endsRefused(t, s, kerr.InvalidRecord)
 	})
+	t.Run("an output that is another", func(t *testing.T) {
+		s := newScene(t, kafkatest.Brokers(t), 2)
+		r := s.start()
+		s.unique(10)
+		r.judged(20)
+		adm := kadm.NewClient(s.client())
+		if _, err := adm.DeleteTopic(ctx(t), s.cfg.Out); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the name is free", func() bool {
+			_, err := adm.CreateTopic(ctx(t), 2, 1, nil, s.cfg.Out)
+			return err == nil
+		})
+		s.unique(10)
+		r.endsRefused(kerr.UnknownTopicID)
+	})
 	t.Run("the group's offsets", func(t *testing.T) {
 		cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 		cluster.ControlKey(kmsg.NewPtrTxnOffsetCommitRequest().Key(), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -277,16 +293,20 @@ func TestRefusedForGood(t *testing.T) {
 func endsRefused(t *testing.T, s *scene, refusal error) {
 	t.Helper()
 	s.unique(10)
-	r := s.start()
+	s.start().endsRefused(refusal)
+	same(t, s.output(s.cfg.Out), map[string]int{})
+}
+
+func (r *run) endsRefused(refusal error) {
+	r.t.Helper()
 	select {
 	case err := <-r.end:
 		close(r.end)
 		var hinted *Error
 		if !errors.Is(err, refusal) || !errors.As(err, &hinted) || hinted.Hint() == "" {
-			t.Errorf("the engine ended with %v, want %v and a hint", err, refusal)
+			r.t.Errorf("the engine ended with %v, want %v and a hint", err, refusal)
 		}
 	case <-time.After(limit):
-		t.Error("the engine goes on")
+		r.t.Error("the engine goes on")
 	}
-	same(t, s.output(s.cfg.Out), map[string]int{})
 }
