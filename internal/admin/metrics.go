@@ -113,7 +113,7 @@ var (
 	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
 	descCoverage = describe("window_coverage_ratio", "How much of the window the memory knows.", "topic", "partition")
 	descStopped  = describe("partition_stopped", "1 while the partition goes no further until someone acts; /healthz says why.", "topic", "partition")
-	descLag      = describe("lag_records", "Offsets left to read, up to the last stable one.", "topic", "partition")
+	descLag      = describe("lag_records", "Offsets not committed yet, up to the last stable one.", "topic", "partition")
 	descTxn      = describe("transactions_total", "Transactions by how they ended.", "outcome")
 )
 

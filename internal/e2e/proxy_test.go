@@ -55,10 +55,10 @@ func newProxy(t *testing.T, upstream string) *proxy {
 	p := &proxy{t: t, upstream: upstream, listener: l, conns: map[net.Conn]bool{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		p.mu.Lock()
 		for conn := range p.conns {
-			conn.Close()
+			_ = conn.Close()
 		}
 		for _, f := range p.added {
 			f.let()
@@ -151,7 +151,7 @@ func (p *proxy) accept() {
 		}
 		broker, err := net.Dial("tcp", p.upstream)
 		if err != nil {
-			client.Close()
+			_ = client.Close()
 			continue
 		}
 		if !p.track(client, broker) {
@@ -169,7 +169,7 @@ func (p *proxy) track(conns ...net.Conn) bool {
 	defer p.mu.Unlock()
 	for _, conn := range conns {
 		if p.conns == nil {
-			conn.Close()
+			_ = conn.Close()
 			continue
 		}
 		p.conns[conn] = true
@@ -193,8 +193,8 @@ type asked struct {
 }
 
 func (l *link) close() {
-	l.client.Close()
-	l.broker.Close()
+	_ = l.client.Close()
+	_ = l.broker.Close()
 }
 
 func (l *link) requests() {

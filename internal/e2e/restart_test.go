@@ -177,7 +177,7 @@ func TestForeignState(t *testing.T) {
 	s.caughtUp(d)
 	d.stop()
 	for _, change := range []string{"key=value", "key=json:n", "hash-seed=1", "filter=classic"} {
-		t.Run(change, func(t *testing.T) {
+		t.Run(change, func(*testing.T) {
 			refused := s.run(change)
 			refused.ends(1)
 			refused.line("error: ", s.in+"/0", "key spec, seed, scope or filter kind have changed")
