@@ -100,9 +100,10 @@ type part struct {
 
 // cycle is what lies between two commits.
 type cycle struct {
-	begun  bool
-	oldest int64 // reading time of the first batch, ms
-	failed error // why it must be aborted
+	begun   bool
+	records int   // delivered, whatever their fate
+	oldest  int64 // reading time of the first batch, ms
+	failed  error // why it must be aborted
 }
 
 // NewEngine makes an engine; nothing runs before Run.
@@ -164,7 +165,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 			return errors.Join(err, e.end(ctx))
 		}
 		e.process(ctx, polled.Batches)
-		if ctx.Err() != nil || e.open.failed != nil || !time.Now().Before(end) || e.journalFull() {
+		if ctx.Err() != nil || e.open.failed != nil || !time.Now().Before(end) || e.full() {
 			break
 		}
 	}
@@ -247,6 +248,7 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 		return
 	}
 	p.counts.Plus(&b.Counts)
+	e.open.records += len(b.Records)
 	if b.Stopped != nil && p.halted == nil {
 		e.halt(p, b.Stopped)
 	}
@@ -255,9 +257,17 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 // minJournal keeps small filters from committing all the time.
 const minJournal = 1 << 20
 
-// journalFull is whether undoing would need more than an eighth of a filter.
-// Outcomes do not depend on where a cycle ends.
-func (e *Engine) journalFull() bool {
+// maxRecords is how many records a cycle may hold: a source keeps them all until
+// it ends, and a long commit interval must not cost memory without bound.
+const maxRecords = 1 << 20
+
+// full is whether the cycle must end early: undoing it would need more than an
+// eighth of a filter, or it holds too many records. Outcomes do not depend on where
+// a cycle ends.
+func (e *Engine) full() bool {
+	if e.open.records >= maxRecords {
+		return true
+	}
 	for _, p := range e.parts {
 		if p.journal > max(minJournal, p.bytes/8) {
 			return true

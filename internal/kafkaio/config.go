@@ -110,8 +110,8 @@ func (c Config) Validate() error {
 	if c.CommitInterval <= 0 {
 		fault("CommitInterval is %v: want a positive duration", c.CommitInterval)
 	}
-	if c.TxnTimeout < minTxnTimeout || c.TxnTimeout <= 2*c.CommitInterval {
-		fault("TxnTimeout is %v: want at least %v and more than twice the commit interval of %v",
+	if c.TxnTimeout < minTxnTimeout || c.TxnTimeout < 4*c.CommitInterval {
+		fault("TxnTimeout is %v: want at least %v and four times the commit interval of %v, half for the cycle and half to end it",
 			c.TxnTimeout, minTxnTimeout, c.CommitInterval)
 	}
 	if _, ok := codecs[c.Compression]; !ok && c.Compression != DefaultCompression {
