@@ -111,7 +111,7 @@ func (c Config) Validate() error {
 		fault("CommitInterval is %v: want a positive duration", c.CommitInterval)
 	}
 	if c.TxnTimeout < minTxnTimeout || c.TxnTimeout < 4*c.CommitInterval {
-		fault("TxnTimeout is %v: want at least %v and four times the commit interval of %v, half for the cycle and half to end it",
+		fault("TxnTimeout is %v: want at least %v and four times the commit interval of %v",
 			c.TxnTimeout, minTxnTimeout, c.CommitInterval)
 	}
 	if _, ok := codecs[c.Compression]; !ok && c.Compression != DefaultCompression {
