@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +58,9 @@ Without --time the whole input is one window and nothing is forgotten; with
 			if s.capacity == 0 && s.rate == 0 && s.memory == 0 {
 				s.capacity = defaultCapacity
 			}
+			// A read of a silent pipe cannot be ended from within: signals end the
+			// process, as they do any filter's.
+			signal.Reset(os.Interrupt, syscall.SIGTERM)
 			return a.filter(cmd.Context(), s, args)
 		},
 	}

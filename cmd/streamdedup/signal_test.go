@@ -127,3 +127,35 @@ func TestTheSecondSignalQuitsAtOnce(t *testing.T) {
 	}
 	close(answer)
 }
+
+// A filter whose input is silent ends by the first signal, as any filter does.
+func TestASignalEndsAFilterThatWaits(t *testing.T) {
+	input, silent, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(input.Close(), silent.Close()) }()
+	cmd := osexec.CommandContext(t.Context(), "streamdedup", "filter", "--capacity", "1000")
+	cmd.Stdin = input
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := silent.WriteString("a\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 2)); err != nil { // it runs, and reads on
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	exit := (*osexec.ExitError)(nil)
+	if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+		t.Errorf("it ended with %v, want an end by the signal", err)
+	}
+}

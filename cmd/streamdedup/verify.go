@@ -161,6 +161,11 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 	if err := a.report(auditText{&report}, s.output); err != nil {
 		return err
 	}
+	if report.In == 0 {
+		// A check that passes on nothing would stay green with a wrong range.
+		return withHint(fmt.Errorf("nothing to audit: topic %q has no record from %s to %s", s.in, s.from, s.to),
+			"--from and --to are a range of the input, --from the earlier")
+	}
 	return report.Err()
 }
 

@@ -92,3 +92,19 @@ func TestVerifyEndsAtAnOpenTransactionOfTheInput(t *testing.T) {
 		t.Errorf("exit code %d, stderr:\n%swant 0 and %s", code, stderr.String(), want)
 	}
 }
+
+// A range without a record shows nothing: it is no success.
+func TestVerifyOfNothingFails(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in, out := kafkatest.Topic(t, brokers, 1, nil), kafkatest.Topic(t, brokers, 1, nil)
+	put(t, brokers, in, `{"id":"a"}`)
+	put(t, brokers, out, `{"id":"a"}`)
+	for _, given := range [][]string{{"--from", "latest"}, {"--to", "earliest"}} {
+		var stderr lockedBuffer
+		code := run(t.Context(), append([]string{"verify", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out, "--key", "json:id"}, given...),
+			strings.NewReader(""), io.Discard, &stderr)
+		if want := `nothing to audit: topic "` + in + `" has no record`; code != exitFailed || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: exit code %d, stderr:\n%swant 1 and %s", given, code, stderr.String(), want)
+		}
+	}
+}
