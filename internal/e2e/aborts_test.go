@@ -104,7 +104,7 @@ func (a *aborts) aborted(before float64) {
 func (a *aborts) refused() {
 	a.restart("txn-timeout=30s")
 	before := a.current.undone()
-	f := a.proxy.refuse(kerr.TopicAuthorizationFailed)
+	f := a.proxy.refuse(kerr.PolicyViolation)
 	a.batch()
 	f.wait(a.t, a.current)
 	a.caughtUp(a.current)

@@ -226,7 +226,7 @@ func (d *daemon) undone() float64 {
 // ready waits until the process has n partitions, and all of them restored.
 func (d *daemon) ready(n int) {
 	d.t.Helper()
-	want := "\nready: " + strconv.Itoa(n) + " partitions"
+	want := "\nready: " + strconv.Itoa(n) + " partition"
 	await(d.t, "the process is ready for "+strconv.Itoa(n)+" partitions", func() bool {
 		_, page := d.get("/healthz")
 		return strings.Contains(page, want)

@@ -200,8 +200,8 @@ func TestCase_KEY_01(t *testing.T) {
 		d.ends(1) // it was the only partition
 		d.line("error: ", fmt.Sprintf("%s/0", s.in), "offset 0", "missing")
 		d.line("hint: ", "--on-missing pass")
-		if sum := d.summary(); sum.In != 0 {
-			t.Errorf("%d records were committed, want none", sum.In)
+		if strings.Contains(d.stderr.String(), `{"in":`) {
+			t.Error("it sums up a run that committed nothing")
 		}
 		expect(s, s.out)
 	})
