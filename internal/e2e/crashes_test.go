@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bytes"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -88,12 +86,4 @@ func TestHandOver(t *testing.T) {
 	a.stop(t)
 	s.verify(t, 1e-6)
 	s.checkOnce(t, 0)
-}
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// lastLine is the last line of a text.
-func lastLine(text []byte) []byte {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return lines[len(lines)-1]
 }

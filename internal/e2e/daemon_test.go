@@ -124,32 +124,47 @@ func (d *daemon) stop() runSummary {
 	return d.summary()
 }
 
-// runSummary is what `--summary json` prints, with the marks.
+// runSummary is the line that `--summary json` prints.
 type runSummary struct {
-	summary
-	Late    uint64 `json:"late"`
-	NoTime  uint64 `json:"no_time"`
-	Jump    uint64 `json:"jump"`
-	Retimed uint64 `json:"retimed"`
+	In        uint64 `json:"in"`
+	Unique    uint64 `json:"unique"`
+	Duplicate uint64 `json:"duplicate"`
+	Missing   uint64 `json:"missing"`
+	Invalid   uint64 `json:"invalid"`
+	Out       uint64 `json:"out"`
+	Diverted  uint64 `json:"diverted"`
+	Dropped   uint64 `json:"dropped"`
+	Late      uint64 `json:"late"`
+	Ahead     uint64 `json:"ahead"`
+	NoTime    uint64 `json:"no_time"`
+	Jump      uint64 `json:"jump"`
+	Retimed   uint64 `json:"retimed"`
+	Unlearned uint64 `json:"unlearned"`
 }
 
-// summary is the summary of a process that has ended, with both sums checked.
+// summary is the summary of a process that has ended.
 func (d *daemon) summary() runSummary {
 	d.t.Helper()
+	return readSummary(d.t, d.stderr.String())
+}
+
+// readSummary finds the summary on stderr, and checks both of its sums.
+func readSummary(t *testing.T, stderr string) runSummary {
+	t.Helper()
 	var sum runSummary
-	lines := strings.Split(d.stderr.String(), "\n")
+	lines := strings.Split(stderr, "\n")
 	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, `{"in":`) })
 	if i < 0 {
-		d.t.Fatal("no summary on stderr")
+		t.Fatal("no summary on stderr")
 	}
 	if err := json.Unmarshal([]byte(lines[i]), &sum); err != nil {
-		d.t.Fatalf("the summary %q: %v", lines[i], err)
+		t.Fatalf("the summary %q: %v", lines[i], err)
 	}
 	if n := sum.Unique + sum.Duplicate + sum.Missing + sum.Invalid; n != sum.In {
-		d.t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
+		t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
 	}
 	if n := sum.Out + sum.Diverted + sum.Dropped; n != sum.In {
-		d.t.Errorf("the fates add up to %d, in is %d", n, sum.In)
+		t.Errorf("the fates add up to %d, in is %d", n, sum.In)
 	}
 	return sum
 }

@@ -3,7 +3,7 @@
 package e2e
 
 import (
-	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,20 +20,6 @@ func clicks(t *testing.T, records int, skew bool) workload.Config {
 	}
 }
 
-// summary is the line that `--summary json` prints.
-type summary struct {
-	In        uint64 `json:"in"`
-	Unique    uint64 `json:"unique"`
-	Duplicate uint64 `json:"duplicate"`
-	Missing   uint64 `json:"missing"`
-	Invalid   uint64 `json:"invalid"`
-	Out       uint64 `json:"out"`
-	Diverted  uint64 `json:"diverted"`
-	Dropped   uint64 `json:"dropped"`
-	Unlearned uint64 `json:"unlearned"`
-	Ahead     uint64 `json:"ahead"`
-}
-
 // TestExactness: on a real Kafka not one duplicate inside the window passes, no
 // first copy is lost but for false positives inside their budget, and what comes
 // out is what came in, byte for byte and in order. 2,000,000 records in the long
@@ -47,22 +33,13 @@ func TestExactness(t *testing.T) {
 	s := newStream(t, clicks(t, records, true))
 	s.feed(t, records)
 	// As full as it may get: only so are there false positives to budget.
-	p := s.run(t, "a", "--fpr", "1e-4", "--peak", "1.2", "--skew", "1.05", "--capacity", itoa(s.workload.Events))
+	p := s.run(t, "a", "--fpr", "1e-4", "--peak", "1.2", "--skew", "1.05", "--capacity", strconv.Itoa(s.workload.Events))
 	s.awaitLag(t, 0)
 	p.stop(t)
 
-	var sum summary
-	if err := json.Unmarshal(lastLine(p.stderr.Bytes()), &sum); err != nil {
-		t.Fatalf("the summary: %v", err)
-	}
+	sum := readSummary(t, p.stderr.String())
 	if sum.In != uint64(records) {
 		t.Errorf("in is %d, want %d", sum.In, records)
-	}
-	if n := sum.Unique + sum.Duplicate + sum.Missing + sum.Invalid; n != sum.In {
-		t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
-	}
-	if n := sum.Out + sum.Diverted + sum.Dropped; n != sum.In {
-		t.Errorf("the fates add up to %d, in is %d", n, sum.In)
 	}
 	if sum.Unlearned != 0 {
 		t.Errorf("%d IDs did not fit into the filter: the test is too tight", sum.Unlearned)
