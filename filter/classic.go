@@ -33,9 +33,13 @@ type ringClock struct {
 	retired  int
 }
 
-// rotateEntry is the entry of a rotation in the journal. Any other entry is the
-// bits that an addition newly set and their number.
-const rotateEntry = 1 << 63
+const (
+	// rotateEntry is the entry of a rotation in the journal. Any other entry is the
+	// bits that an addition newly set, and a word that has their number and, from
+	// slotShift on, the slot of their filter.
+	rotateEntry = 1 << 63
+	slotShift   = 32
+)
 
 var _ Set = (*Classic)(nil)
 
@@ -68,19 +72,20 @@ func newBloom(p ClassicParams) (*bloom.BloomFilter, error) {
 
 // TestAndAdd implements [Set].
 func (c *Classic) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return c.addUnless(allAges, hashes, learn, room, ages)
+	return c.addTo(0, allAges, hashes, learn, room, ages)
 }
 
 // Learn implements [Set].
-func (c *Classic) Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return c.addUnless(fillingAge, hashes, learn, room, ages)
+func (c *Classic) Learn(age int, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	checkAge(age)
+	return c.addTo(age, 1<<age, hashes, learn, room, ages)
 }
 
-// addUnless adds the hashes that no generation of the ages in known holds.
-func (c *Classic) addUnless(known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	if len(learn) != len(hashes) || len(ages) != len(hashes) {
-		panic("BUG: filter: slices of different lengths")
-	}
+// addTo adds the hashes that no generation of the ages in known holds to the one
+// of the given age.
+func (c *Classic) addTo(age int, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	checkArrays(hashes, learn, ages)
+	slot := (c.rotation - uint64(age)) % Generations
 	for i, h := range hashes {
 		places := c.places(h)
 		ages[i] = c.ages(places)
@@ -88,7 +93,7 @@ func (c *Classic) addUnless(known uint8, hashes []Hash, learn []bool, room uint6
 			continue
 		}
 		added++
-		c.add(places)
+		c.add(slot, places)
 	}
 	return added
 }
@@ -113,9 +118,9 @@ func (c *Classic) ages(places []uint64) (mask uint8) {
 	return mask
 }
 
-// add sets the places in the filling filter and journals those it changed.
-func (c *Classic) add(places []uint64) {
-	bits := c.ring[c.rotation%Generations].BitSet()
+// add sets the places in the filter of a slot and journals those it changed.
+func (c *Classic) add(slot uint64, places []uint64) {
+	bits := c.ring[slot].BitSet()
 	log := c.journal.reserve(len(places) + 1)
 	before := len(log)
 	for _, p := range places {
@@ -125,7 +130,7 @@ func (c *Classic) add(places []uint64) {
 			log = append(log, p)
 		}
 	}
-	log = append(log, uint64(len(log)-before))
+	log = append(log, slot<<slotShift|uint64(len(log)-before))
 	c.journal.keep(log)
 }
 
@@ -194,8 +199,8 @@ func (c *Classic) undo(log []uint64) {
 	for len(log) > 0 {
 		last := log[len(log)-1]
 		log = log[:len(log)-1]
-		slot := &c.ring[c.rotation%Generations]
 		if last == rotateEntry {
+			slot := &c.ring[c.rotation%Generations]
 			n := len(c.retired) - 1
 			c.recycle(*slot)
 			*slot, c.retired[n] = c.retired[n], nil
@@ -203,9 +208,10 @@ func (c *Classic) undo(log []uint64) {
 			c.rotation--
 			continue
 		}
-		n := len(log) - int(last)
+		n := len(log) - int(uint32(last))
+		bits := c.ring[last>>slotShift].BitSet()
 		for _, p := range log[n:] {
-			(*slot).BitSet().Clear(uint(p))
+			bits.Clear(uint(p))
 		}
 		log = log[:n]
 	}
@@ -219,19 +225,6 @@ func (c *Classic) JournalBytes() uint64 {
 
 // Bytes implements [Set].
 func (c *Classic) Bytes() uint64 { return c.params.Bytes() }
-
-// AppendState implements [Set]: the rotation, then the filters' words by slot of
-// the ring, all little-endian 64-bit numbers.
-func (c *Classic) AppendState(b []byte) []byte {
-	b = slices.Grow(b, 8+int(c.Bytes()))
-	b = binary.LittleEndian.AppendUint64(b, c.rotation)
-	for _, f := range c.ring {
-		for _, w := range f.BitSet().Words() {
-			b = binary.LittleEndian.AppendUint64(b, w)
-		}
-	}
-	return b
-}
 
 // Close implements [Set]: the garbage collector takes the filters.
 func (c *Classic) Close() error {

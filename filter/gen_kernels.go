@@ -68,7 +68,7 @@ var kernels = map[[2]int]kernel{
 {{- end}}
 }
 {{range $g := .}}
-func {{.Name}}(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func {{.Name}}(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -85,7 +85,8 @@ func {{.Name}}(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64,
 	prefetch(lines, at[:len(hashes)*{{.D}}])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + {{.D}}*lineWords))
 	for i, h := range hashes {
 	{{- range $j := .Lines}}
@@ -111,10 +112,10 @@ func {{.Name}}(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64,
 	{{- end}}
 		var had uint64
 	{{- range $j := .Lines}}{{range $c := $g.Cells}}
-		had |= uint64(*c{{$j}}{{$c}}&filling) << {{$g.Bit $j $c}}
-		*c{{$j}}{{$c}} |= filling
+		had |= uint64(*c{{$j}}{{$c}}&bit) << {{$g.Bit $j $c}}
+		*c{{$j}}{{$c}} |= bit
 	{{- end}}{{end}}
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&{{.All}})
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&{{.All}})
 	}
 	s.journal.keep(log)
 	return added

@@ -93,6 +93,12 @@ func (j *journal[S]) undo(back func(chunk []uint64)) (start S) {
 	return j.sections[0].start
 }
 
+// clear forgets everything and leaves one open empty section that starts at now.
+func (j *journal[S]) clear(now S) {
+	j.undo(func([]uint64) {})
+	j.sections[0].start = now
+}
+
 func (j *journal[S]) release(s *section[S]) {
 	for i, c := range s.chunks {
 		j.freed = append(j.freed, c[:0])

@@ -15,7 +15,7 @@ var kernels = map[[2]int]kernel{
 	{4, 5}: add4x5,
 }
 
-func add2x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -33,7 +33,8 @@ func add2x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*2+0], picks[i*2+0]
@@ -61,29 +62,29 @@ func add2x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n1, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c10&filling) << 4
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 5
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 6
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 7
-		*c13 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c10&bit) << 4
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 5
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 6
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 7
+		*c13 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add2x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x5(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -101,7 +102,8 @@ func add2x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*2+0], picks[i*2+0]
@@ -133,33 +135,33 @@ func add2x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n1, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c04&filling) << 4
-		*c04 |= filling
-		had |= uint64(*c10&filling) << 5
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 6
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 7
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 8
-		*c13 |= filling
-		had |= uint64(*c14&filling) << 9
-		*c14 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x3ff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c04&bit) << 4
+		*c04 |= bit
+		had |= uint64(*c10&bit) << 5
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 6
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 7
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 8
+		*c13 |= bit
+		had |= uint64(*c14&bit) << 9
+		*c14 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0x3ff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add2x6(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x6(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -177,7 +179,8 @@ func add2x6(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*2+0], picks[i*2+0]
@@ -211,37 +214,37 @@ func add2x6(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n1, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c04&filling) << 4
-		*c04 |= filling
-		had |= uint64(*c05&filling) << 5
-		*c05 |= filling
-		had |= uint64(*c10&filling) << 6
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 7
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 8
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 9
-		*c13 |= filling
-		had |= uint64(*c14&filling) << 10
-		*c14 |= filling
-		had |= uint64(*c15&filling) << 11
-		*c15 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c04&bit) << 4
+		*c04 |= bit
+		had |= uint64(*c05&bit) << 5
+		*c05 |= bit
+		had |= uint64(*c10&bit) << 6
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 7
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 8
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 9
+		*c13 |= bit
+		had |= uint64(*c14&bit) << 10
+		*c14 |= bit
+		had |= uint64(*c15&bit) << 11
+		*c15 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xfff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add2x7(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x7(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -259,7 +262,8 @@ func add2x7(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*2+0], picks[i*2+0]
@@ -295,41 +299,41 @@ func add2x7(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n1, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c04&filling) << 4
-		*c04 |= filling
-		had |= uint64(*c05&filling) << 5
-		*c05 |= filling
-		had |= uint64(*c06&filling) << 6
-		*c06 |= filling
-		had |= uint64(*c10&filling) << 7
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 8
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 9
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 10
-		*c13 |= filling
-		had |= uint64(*c14&filling) << 11
-		*c14 |= filling
-		had |= uint64(*c15&filling) << 12
-		*c15 |= filling
-		had |= uint64(*c16&filling) << 13
-		*c16 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x3fff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c04&bit) << 4
+		*c04 |= bit
+		had |= uint64(*c05&bit) << 5
+		*c05 |= bit
+		had |= uint64(*c06&bit) << 6
+		*c06 |= bit
+		had |= uint64(*c10&bit) << 7
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 8
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 9
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 10
+		*c13 |= bit
+		had |= uint64(*c14&bit) << 11
+		*c14 |= bit
+		had |= uint64(*c15&bit) << 12
+		*c15 |= bit
+		had |= uint64(*c16&bit) << 13
+		*c16 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0x3fff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add2x8(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add2x8(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -347,7 +351,8 @@ func add2x8(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 2*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*2+0], picks[i*2+0]
@@ -385,45 +390,45 @@ func add2x8(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n1, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c04&filling) << 4
-		*c04 |= filling
-		had |= uint64(*c05&filling) << 5
-		*c05 |= filling
-		had |= uint64(*c06&filling) << 6
-		*c06 |= filling
-		had |= uint64(*c07&filling) << 7
-		*c07 |= filling
-		had |= uint64(*c10&filling) << 8
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 9
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 10
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 11
-		*c13 |= filling
-		had |= uint64(*c14&filling) << 12
-		*c14 |= filling
-		had |= uint64(*c15&filling) << 13
-		*c15 |= filling
-		had |= uint64(*c16&filling) << 14
-		*c16 |= filling
-		had |= uint64(*c17&filling) << 15
-		*c17 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xffff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c04&bit) << 4
+		*c04 |= bit
+		had |= uint64(*c05&bit) << 5
+		*c05 |= bit
+		had |= uint64(*c06&bit) << 6
+		*c06 |= bit
+		had |= uint64(*c07&bit) << 7
+		*c07 |= bit
+		had |= uint64(*c10&bit) << 8
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 9
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 10
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 11
+		*c13 |= bit
+		had |= uint64(*c14&bit) << 12
+		*c14 |= bit
+		had |= uint64(*c15&bit) << 13
+		*c15 |= bit
+		had |= uint64(*c16&bit) << 14
+		*c16 |= bit
+		had |= uint64(*c17&bit) << 15
+		*c17 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xffff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add3x3(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add3x3(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -444,7 +449,8 @@ func add3x3(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*3])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 3*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*3+0], picks[i*3+0]
@@ -478,31 +484,31 @@ func add3x3(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n2, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c10&filling) << 3
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 4
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 5
-		*c12 |= filling
-		had |= uint64(*c20&filling) << 6
-		*c20 |= filling
-		had |= uint64(*c21&filling) << 7
-		*c21 |= filling
-		had |= uint64(*c22&filling) << 8
-		*c22 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0x1ff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c10&bit) << 3
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 4
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 5
+		*c12 |= bit
+		had |= uint64(*c20&bit) << 6
+		*c20 |= bit
+		had |= uint64(*c21&bit) << 7
+		*c21 |= bit
+		had |= uint64(*c22&bit) << 8
+		*c22 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0x1ff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add3x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add3x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -523,7 +529,8 @@ func add3x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*3])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 3*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*3+0], picks[i*3+0]
@@ -560,37 +567,37 @@ func add3x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n2, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c10&filling) << 4
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 5
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 6
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 7
-		*c13 |= filling
-		had |= uint64(*c20&filling) << 8
-		*c20 |= filling
-		had |= uint64(*c21&filling) << 9
-		*c21 |= filling
-		had |= uint64(*c22&filling) << 10
-		*c22 |= filling
-		had |= uint64(*c23&filling) << 11
-		*c23 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c10&bit) << 4
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 5
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 6
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 7
+		*c13 |= bit
+		had |= uint64(*c20&bit) << 8
+		*c20 |= bit
+		had |= uint64(*c21&bit) << 9
+		*c21 |= bit
+		had |= uint64(*c22&bit) << 10
+		*c22 |= bit
+		had |= uint64(*c23&bit) << 11
+		*c23 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xfff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add4x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add4x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -614,7 +621,8 @@ func add4x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*4])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 4*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*4+0], picks[i*4+0]
@@ -660,45 +668,45 @@ func add4x4(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n3, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c10&filling) << 4
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 5
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 6
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 7
-		*c13 |= filling
-		had |= uint64(*c20&filling) << 8
-		*c20 |= filling
-		had |= uint64(*c21&filling) << 9
-		*c21 |= filling
-		had |= uint64(*c22&filling) << 10
-		*c22 |= filling
-		had |= uint64(*c23&filling) << 11
-		*c23 |= filling
-		had |= uint64(*c30&filling) << 12
-		*c30 |= filling
-		had |= uint64(*c31&filling) << 13
-		*c31 |= filling
-		had |= uint64(*c32&filling) << 14
-		*c32 |= filling
-		had |= uint64(*c33&filling) << 15
-		*c33 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xffff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c10&bit) << 4
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 5
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 6
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 7
+		*c13 |= bit
+		had |= uint64(*c20&bit) << 8
+		*c20 |= bit
+		had |= uint64(*c21&bit) << 9
+		*c21 |= bit
+		had |= uint64(*c22&bit) << 10
+		*c22 |= bit
+		had |= uint64(*c23&bit) << 11
+		*c23 |= bit
+		had |= uint64(*c30&bit) << 12
+		*c30 |= bit
+		had |= uint64(*c31&bit) << 13
+		*c31 |= bit
+		had |= uint64(*c32&bit) << 14
+		*c32 |= bit
+		had |= uint64(*c33&bit) << 15
+		*c33 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xffff)
 	}
 	s.journal.keep(log)
 	return added
 }
 
-func add4x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func add4x5(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
@@ -722,7 +730,8 @@ func add4x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 	prefetch(lines, at[:len(hashes)*4])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
-	filling, filler := s.filling, s.clock.rotation%Generations
+	known, number := to.known, to.bit%Generations
+	bit := byte(1) << number
 	log := s.journal.reserve(len(hashes) * (addWords + 4*lineWords))
 	for i, h := range hashes {
 		n0, p0 := at[i*4+0], picks[i*4+0]
@@ -776,47 +785,47 @@ func add4x5(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ag
 			log = s.clean(n3, log)
 		}
 		var had uint64
-		had |= uint64(*c00&filling) << 0
-		*c00 |= filling
-		had |= uint64(*c01&filling) << 1
-		*c01 |= filling
-		had |= uint64(*c02&filling) << 2
-		*c02 |= filling
-		had |= uint64(*c03&filling) << 3
-		*c03 |= filling
-		had |= uint64(*c04&filling) << 4
-		*c04 |= filling
-		had |= uint64(*c10&filling) << 5
-		*c10 |= filling
-		had |= uint64(*c11&filling) << 6
-		*c11 |= filling
-		had |= uint64(*c12&filling) << 7
-		*c12 |= filling
-		had |= uint64(*c13&filling) << 8
-		*c13 |= filling
-		had |= uint64(*c14&filling) << 9
-		*c14 |= filling
-		had |= uint64(*c20&filling) << 10
-		*c20 |= filling
-		had |= uint64(*c21&filling) << 11
-		*c21 |= filling
-		had |= uint64(*c22&filling) << 12
-		*c22 |= filling
-		had |= uint64(*c23&filling) << 13
-		*c23 |= filling
-		had |= uint64(*c24&filling) << 14
-		*c24 |= filling
-		had |= uint64(*c30&filling) << 15
-		*c30 |= filling
-		had |= uint64(*c31&filling) << 16
-		*c31 |= filling
-		had |= uint64(*c32&filling) << 17
-		*c32 |= filling
-		had |= uint64(*c33&filling) << 18
-		*c33 |= filling
-		had |= uint64(*c34&filling) << 19
-		*c34 |= filling
-		log = append(log, uint64(h), filler<<fillingShift|^(had>>filler)&0xfffff)
+		had |= uint64(*c00&bit) << 0
+		*c00 |= bit
+		had |= uint64(*c01&bit) << 1
+		*c01 |= bit
+		had |= uint64(*c02&bit) << 2
+		*c02 |= bit
+		had |= uint64(*c03&bit) << 3
+		*c03 |= bit
+		had |= uint64(*c04&bit) << 4
+		*c04 |= bit
+		had |= uint64(*c10&bit) << 5
+		*c10 |= bit
+		had |= uint64(*c11&bit) << 6
+		*c11 |= bit
+		had |= uint64(*c12&bit) << 7
+		*c12 |= bit
+		had |= uint64(*c13&bit) << 8
+		*c13 |= bit
+		had |= uint64(*c14&bit) << 9
+		*c14 |= bit
+		had |= uint64(*c20&bit) << 10
+		*c20 |= bit
+		had |= uint64(*c21&bit) << 11
+		*c21 |= bit
+		had |= uint64(*c22&bit) << 12
+		*c22 |= bit
+		had |= uint64(*c23&bit) << 13
+		*c23 |= bit
+		had |= uint64(*c24&bit) << 14
+		*c24 |= bit
+		had |= uint64(*c30&bit) << 15
+		*c30 |= bit
+		had |= uint64(*c31&bit) << 16
+		*c31 |= bit
+		had |= uint64(*c32&bit) << 17
+		*c32 |= bit
+		had |= uint64(*c33&bit) << 18
+		*c33 |= bit
+		had |= uint64(*c34&bit) << 19
+		*c34 |= bit
+		log = append(log, uint64(h), uint64(number)<<bitShift|^(had>>number)&0xfffff)
 	}
 	s.journal.keep(log)
 	return added

@@ -4,7 +4,7 @@ package filter
 
 // addLoop is the kernel for every geometry: what the unrolled kernels do, and
 // what they are tested against.
-func addLoop(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+func addLoop(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	d := s.params.LinesPerKey
 	for i, h := range hashes {
 		for j := range d {
@@ -23,7 +23,7 @@ func addLoop(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, a
 			held &= s.lineHolds(&s.lines[n], cells[j])
 		}
 		ages[i] = s.ages(held)
-		if ages[i]&known != 0 || !learn[i] || added >= room {
+		if ages[i]&to.known != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
@@ -32,9 +32,9 @@ func addLoop(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, a
 			if s.lines[n][stampCell] != s.stamp {
 				log = s.clean(n, log)
 			}
-			set |= s.addToLine(&s.lines[n], cells[j]) << (j * s.params.CellsPerLine)
+			set |= s.addToLine(&s.lines[n], cells[j], 1<<to.bit) << (j * s.params.CellsPerLine)
 		}
-		log = append(log, uint64(h), (s.clock.rotation%Generations)<<fillingShift|uint64(set))
+		log = append(log, uint64(h), uint64(to.bit)<<bitShift|uint64(set))
 	}
 	s.journal.keep(log)
 	return added
@@ -54,17 +54,17 @@ func (s *Sliced) lineHolds(l *line, pick uint64) byte {
 	return held
 }
 
-// addToLine sets the filling generation's bit in the cells of a clean line and
-// returns the set of cells that did not have it.
-func (s *Sliced) addToLine(l *line, pick uint64) (set uint32) {
+// addToLine sets the given bit in the cells of a clean line and returns the set of
+// cells that did not have it.
+func (s *Sliced) addToLine(l *line, pick uint64, bit byte) (set uint32) {
 	for c := range s.params.CellsPerLine {
 		if c == cellsPerPick {
 			pick = cellPickMore(pick)
 		}
 		cell := &l[cellOf(pick, c)]
-		if *cell&s.filling == 0 {
+		if *cell&bit == 0 {
 			set |= 1 << c
-			*cell |= s.filling
+			*cell |= bit
 		}
 	}
 	return set

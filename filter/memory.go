@@ -58,3 +58,8 @@ func linesIn(b []byte, n int) []line {
 	_ = b[n*LineBytes-1]
 	return unsafe.Slice((*line)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
+
+// bytesOf is the memory of lines.
+func bytesOf(lines []line) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(lines))), len(lines)*LineBytes)
+}

@@ -52,7 +52,9 @@ func (m *model) ages(h Hash) uint8 {
 	return l.ages << (m.rotation - l.rotation)
 }
 
-func (m *model) add(h Hash) { m.learned[h] = holders{m.rotation, m.ages(h) | fillingAge} }
+func (m *model) add(h Hash, age int) {
+	m.learned[h] = holders{m.rotation, m.ages(h) | 1<<age}
+}
 
 func (m *model) clone() *model { return &model{m.rotation, maps.Clone(m.learned)} }
 
@@ -120,16 +122,21 @@ func (e *eager) ages(h Hash) (mask uint8) {
 		held &= *c
 	}
 	for age := range Generations {
-		if bit := e.rotation - age; bit >= 0 && held>>(bit%Generations)&1 != 0 {
+		if held&e.bit(age) != 0 {
 			mask |= 1 << age
 		}
 	}
 	return mask
 }
 
-func (e *eager) add(h Hash) {
+// bit is that of the generation of the given age.
+func (e *eager) bit(age int) byte {
+	return 1 << ((e.rotation + Generations - age) % Generations)
+}
+
+func (e *eager) add(h Hash, age int) {
 	for _, c := range e.places(h) {
-		*c |= 1 << (e.rotation % Generations)
+		*c |= e.bit(age)
 	}
 }
 
@@ -168,17 +175,26 @@ func (u *subject) snapshot() snapshot {
 
 func (u *subject) testAndAdd(t *testing.T, hashes []Hash, learn []bool, room uint64) {
 	t.Helper()
-	u.add(t, u.TestAndAdd, 0xff, hashes, learn, room)
+	u.add(t, u.TestAndAdd, 0, 0xff, hashes, learn, room)
 }
 
-func (u *subject) learn(t *testing.T, hashes []Hash, learn []bool, room uint64) {
+func (u *subject) learn(t *testing.T, age int, hashes []Hash, learn []bool, room uint64) {
 	t.Helper()
-	u.add(t, u.Learn, 1, hashes, learn, room)
+	u.add(t, learnAt(u.Set, age), age, 1<<age, hashes, learn, room)
 }
 
-// add calls one of the two operations that add: it must do so where no generation
-// of the ages in known holds a hash.
-func (u *subject) add(t *testing.T, call func([]Hash, []bool, uint64, []uint8) uint64, known uint8, hashes []Hash, learn []bool, room uint64) {
+// adder is TestAndAdd, or Learn at one age.
+type adder func(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
+
+func learnAt(s Set, age int) adder {
+	return func(hashes []Hash, learn []bool, room uint64, ages []uint8) uint64 {
+		return s.Learn(age, hashes, learn, room, ages)
+	}
+}
+
+// add calls one of the two operations that add: it must do so, at the given age,
+// where no generation of the ages in known holds a hash.
+func (u *subject) add(t *testing.T, call adder, age int, known uint8, hashes []Hash, learn []bool, room uint64) {
 	t.Helper()
 	ages := make([]uint8, len(hashes))
 	added := call(hashes, learn, room, ages)
@@ -194,9 +210,9 @@ func (u *subject) add(t *testing.T, call func([]Hash, []bool, uint64, []uint8) u
 		}
 		if ages[i]&known == 0 && learn[i] && want < room {
 			want++
-			u.model.add(h)
+			u.model.add(h, age)
 			if u.eager != nil {
-				u.eager.add(h)
+				u.eager.add(h, age)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func TestSetAgainstModel(t *testing.T) {
 						u.testAndAdd(t, hashes, learn, room)
 						continue
 					}
-					u.learn(t, hashes, learn, room)
+					u.learn(t, r.IntN(Generations), hashes, learn, room)
 					for _, h := range hashes {
 						if bits.OnesCount8(u.model.ages(h)) > 1 {
 							several++
@@ -159,7 +159,7 @@ func TestLearnKnowsTheFillingGenerationOnly(t *testing.T) {
 			hashes, learn, ages := []Hash{scatter(1), scatter(1), scatter(2)}, []bool{true, true, false}, [3]uint8{}
 			for n := range 12 {
 				older := uint8(1<<n-1) << 1
-				if added := s.Learn(hashes, learn, 9, ages[:]); added != 1 {
+				if added := s.Learn(0, hashes, learn, 9, ages[:]); added != 1 {
 					t.Fatalf("rotation %d: added %d, want 1", n, added)
 				}
 				if want := [3]uint8{older, older | 1, 0}; ages != want {
@@ -186,7 +186,7 @@ func TestRoomEndsLearning(t *testing.T) {
 				hashes[i], learn[i] = scatter(uint64(i)), true
 			}
 			for _, room := range []uint64{0, 1, 63, 64, 65} {
-				for call, add := range map[string]func([]Hash, []bool, uint64, []uint8) uint64{"TestAndAdd": s.TestAndAdd, "Learn": s.Learn} {
+				for call, add := range map[string]adder{"TestAndAdd": s.TestAndAdd, "Learn": learnAt(s, 3)} {
 					s.Seal()
 					before := s.JournalBytes()
 					if got := add(hashes[:], learn[:], room, ages[:]); got != room {
@@ -209,7 +209,9 @@ func TestMisuseIsABug(t *testing.T) {
 				"commit without a section": func() { make().Commit() },
 				"negative rotation":        func() { make().Rotate(-1) },
 				"unequal lengths to add":   func() { make().TestAndAdd([]Hash{1, 2}, []bool{true}, 1, []uint8{0, 0}) },
-				"unequal lengths to learn": func() { make().Learn([]Hash{1, 2}, []bool{true, true}, 1, []uint8{0}) },
+				"too young to learn":       func() { make().Learn(-1, nil, nil, 0, nil) },
+				"too old to learn":         func() { make().Learn(Generations, nil, nil, 0, nil) },
+				"unequal lengths to learn": func() { make().Learn(0, []Hash{1, 2}, []bool{true, true}, 1, []uint8{0}) },
 			} {
 				func() {
 					defer func() {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 )
 
 const (
@@ -33,9 +32,9 @@ const (
 	// lineEntry marks the last word of an entry about a line; the rest of the
 	// word is the line's number.
 	lineEntry = 1 << 63
-	// fillingShift is where the last word of an entry about a hash has the
-	// filling generation's bit; below it is the set of newly set cells.
-	fillingShift = 32
+	// bitShift is where the last word of an entry about a hash has the number of
+	// its generation's bit; below it is the set of newly set cells.
+	bitShift = 32
 )
 
 // line is 63 cells and a stamp. Bit b of a cell belongs to the generation whose
@@ -60,18 +59,23 @@ type Sliced struct {
 	clock  clock
 	kernel kernel
 
-	stamp   byte      // rotation modulo 256
-	filling byte      // the filling generation's bit
-	fresh   [256]byte // by stamp: the bits of a line that have not expired
+	stamp byte      // rotation modulo 256
+	fresh [256]byte // by stamp: the bits of a line that have not expired
 
 	journal journal[clock]
 	memory  memory
 	spots   spots
 }
 
-// kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep: it
-// adds those that no generation of the ages in known holds.
-type kernel func(s *Sliced, known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
+// kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep.
+type kernel func(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
+
+// target is what tells Learn and TestAndAdd apart: a hash that no generation of
+// the ages in known holds is added to the one that has the given bit of a cell.
+type target struct {
+	bit   uint8
+	known uint8
+}
 
 // spots is where the hashes of a batch lie: scratch between the two passes.
 type spots struct {
@@ -109,22 +113,26 @@ func NewSliced(p Params) (*Sliced, error) {
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.
 func (s *Sliced) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.addUnless(allAges, hashes, learn, room, ages)
+	return s.add(target{s.bitOf(0), allAges}, hashes, learn, room, ages)
 }
 
 // Learn implements [Set]. It allocates nothing but journal.
-func (s *Sliced) Learn(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.addUnless(fillingAge, hashes, learn, room, ages)
+func (s *Sliced) Learn(age int, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	checkAge(age)
+	return s.add(target{s.bitOf(age), 1 << age}, hashes, learn, room, ages)
 }
 
-// addUnless adds the hashes that no generation of the ages in known holds.
-func (s *Sliced) addUnless(known uint8, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	if len(learn) != len(hashes) || len(ages) != len(hashes) {
-		panic("BUG: filter: slices of different lengths")
-	}
+// bitOf is the number of the bit that the generation of the given age has in a cell.
+func (s *Sliced) bitOf(age int) uint8 {
+	return uint8(s.clock.rotation-uint64(age)) % Generations
+}
+
+// add gives the hashes to the kernel, and pays for the sweep.
+func (s *Sliced) add(to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	checkArrays(hashes, learn, ages)
 	for len(hashes) > 0 {
 		n := min(batch, len(hashes))
-		added += s.kernel(s, known, hashes[:n], learn[:n], room-added, ages[:n])
+		added += s.kernel(s, to, hashes[:n], learn[:n], room-added, ages[:n])
 		s.sweep(uint64(n+sweepRecords-1) / sweepRecords)
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
 	}
@@ -176,19 +184,6 @@ func (s *Sliced) JournalBytes() uint64 { return s.journal.bytes() }
 // Bytes implements [Set].
 func (s *Sliced) Bytes() uint64 { return s.params.Bytes() }
 
-// AppendState implements [Set]: rotation, sweep's cursor and sweep's debt as
-// little-endian 64-bit numbers, then the lines.
-func (s *Sliced) AppendState(b []byte) []byte {
-	b = slices.Grow(b, 3*8+len(s.lines)*LineBytes)
-	b = binary.LittleEndian.AppendUint64(b, s.clock.rotation)
-	b = binary.LittleEndian.AppendUint64(b, s.clock.cursor)
-	b = binary.LittleEndian.AppendUint64(b, s.clock.owed)
-	for i := range s.lines {
-		b = append(b, s.lines[i][:]...)
-	}
-	return b
-}
-
 // Close implements [Set].
 func (s *Sliced) Close() error {
 	s.lines = nil
@@ -199,7 +194,6 @@ func (s *Sliced) Close() error {
 func (s *Sliced) setClock(c clock) {
 	s.clock = c
 	s.stamp = byte(c.rotation)
-	s.filling = 1 << (c.rotation % Generations)
 	for stamp := range s.fresh {
 		s.fresh[stamp] = freshBits(c.rotation, byte(stamp))
 	}
@@ -282,7 +276,7 @@ func (s *Sliced) undo(log []uint64) {
 		}
 		h := Hash(log[len(log)-addWords])
 		log = log[:len(log)-addWords]
-		s.removeCells(h, uint32(last), 1<<(last>>fillingShift))
+		s.removeCells(h, uint32(last), 1<<(last>>bitShift))
 	}
 }
 

@@ -24,7 +24,7 @@ func TestStampsNeverAlias(t *testing.T) {
 				switch r.IntN(40) {
 				case 0: // fill many lines at once, then leave them alone
 					hashes, learn := batchOf(r, 100)
-					u.learn(t, hashes, learn, uint64(len(hashes)))
+					u.learn(t, r.IntN(Generations), hashes, learn, uint64(len(hashes)))
 					hashes, learn = batchOf(r, 100)
 					u.testAndAdd(t, hashes, learn, uint64(len(hashes)))
 				case 1:
@@ -85,8 +85,12 @@ func TestKernelsEqualLoop(t *testing.T) {
 				hashes, learn := batchOf(r, 200)
 				room := r.Uint64N(300)
 				got, want := make([]uint8, len(hashes)), make([]uint8, len(hashes))
-				known := []uint8{allAges, fillingAge}[r.IntN(2)]
-				if a, b := fast.addUnless(known, hashes, learn, room, got), plain.addUnless(known, hashes, learn, room, want); a != b {
+				to := target{fast.bitOf(0), allAges}
+				if r.IntN(2) == 0 {
+					age := r.IntN(Generations)
+					to = target{fast.bitOf(age), 1 << age}
+				}
+				if a, b := fast.add(to, hashes, learn, room, got), plain.add(to, hashes, learn, room, want); a != b {
 					t.Fatalf("the kernel added %d, the loop %d", a, b)
 				}
 				if !bytes.Equal(got, want) {
@@ -176,7 +180,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			for range 50 {
 				f.fill()
 				s.TestAndAdd(f.hashes, f.learn, 200, f.ages)
-				s.Learn(f.hashes, f.learn, 200, f.ages)
+				s.Learn(0, f.hashes, f.learn, 200, f.ages)
 			}
 			if n++; n%5 == 0 {
 				s.Rollback()

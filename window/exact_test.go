@@ -2,6 +2,8 @@ package window
 
 import (
 	"encoding/binary"
+	"io"
+	"maps"
 	"slices"
 
 	"github.com/streamdedup/streamdedup/filter"
@@ -15,10 +17,11 @@ type exactSet struct {
 	seals   []int // ends of the sealed sections in journal, oldest first
 }
 
-// exactEntry is one change: a hash added to the filling generation, or, where
+// exactEntry is one change: a hash added to the generation of an age, or, where
 // dropped is set, a rotation by one with the generation it forgot.
 type exactEntry struct {
 	hash    filter.Hash
+	age     int
 	dropped map[filter.Hash]struct{}
 }
 
@@ -33,23 +36,24 @@ func newExactSet() *exactSet {
 }
 
 func (s *exactSet) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.addUnless(0xff, hashes, learn, room, ages)
+	return s.addTo(0, 0xff, hashes, learn, room, ages)
 }
 
-func (s *exactSet) Learn(hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	return s.addUnless(1, hashes, learn, room, ages)
+func (s *exactSet) Learn(age int, hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	return s.addTo(age, 1<<age, hashes, learn, room, ages)
 }
 
-// addUnless adds the hashes that no generation of the ages in known holds.
-func (s *exactSet) addUnless(known uint8, hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+// addTo adds the hashes that no generation of the ages in known holds to the one
+// of the given age.
+func (s *exactSet) addTo(age int, known uint8, hashes []filter.Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	if len(learn) != len(hashes) || len(ages) != len(hashes) {
 		panic("exactSet: lengths differ")
 	}
 	for i, h := range hashes {
 		ages[i] = s.Test(h)
 		if ages[i]&known == 0 && learn[i] && added < room {
-			s.gens[0][h] = struct{}{}
-			s.journal = append(s.journal, exactEntry{hash: h})
+			s.gens[age][h] = struct{}{}
+			s.journal = append(s.journal, exactEntry{hash: h, age: age})
 			added++
 		}
 	}
@@ -87,7 +91,7 @@ func (s *exactSet) Commit() {
 func (s *exactSet) Rollback() {
 	for _, e := range slices.Backward(s.journal) {
 		if e.dropped == nil {
-			delete(s.gens[0], e.hash)
+			delete(s.gens[e.age], e.hash)
 			continue
 		}
 		copy(s.gens[:], s.gens[1:])
@@ -102,16 +106,52 @@ func (s *exactSet) Bytes() uint64        { return uint64(len(s.AppendState(nil))
 func (s *exactSet) Close() error         { return nil }
 
 func (s *exactSet) AppendState(b []byte) []byte {
+	return s.AppendBody(s.AppendHead(b), 0, s.BodyBytes())
+}
+
+// The body is the hashes of all generations, sorted, each in a unit of its own:
+// the hash, and its ages as a number. The head is empty.
+
+func (s *exactSet) Geometry() string           { return "exact" }
+func (s *exactSet) BodySpan() uint64           { return 0 }
+func (s *exactSet) BodyBytes() uint64          { return uint64(len(s.hashes())) * filter.BodyUnit }
+func (s *exactSet) AppendHead(b []byte) []byte { return b }
+
+func (s *exactSet) hashes() []filter.Hash {
+	all := map[filter.Hash]struct{}{}
 	for _, gen := range s.gens {
-		hashes := make([]filter.Hash, 0, len(gen))
-		for h := range gen {
-			hashes = append(hashes, h)
-		}
-		slices.Sort(hashes)
-		b = binary.LittleEndian.AppendUint64(b, uint64(len(hashes)))
-		for _, h := range hashes {
-			b = binary.LittleEndian.AppendUint64(b, uint64(h))
-		}
+		maps.Copy(all, gen)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (s *exactSet) AppendBody(b []byte, from, to uint64) []byte {
+	for _, h := range s.hashes()[from/filter.BodyUnit : to/filter.BodyUnit] {
+		var unit [filter.BodyUnit]byte
+		binary.LittleEndian.PutUint64(unit[:], uint64(h))
+		unit[8] = s.Test(h)
+		b = append(b, unit[:]...)
 	}
 	return b
+}
+
+// Load takes a body of any length: what an exact set holds is not in its geometry.
+func (s *exactSet) Load(_ []byte, body io.Reader) error {
+	*s = *newExactSet()
+	var unit [filter.BodyUnit]byte
+	for {
+		switch _, err := io.ReadFull(body, unit[:]); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+		h := filter.Hash(binary.LittleEndian.Uint64(unit[:]))
+		for age := range s.gens {
+			if unit[8]>>age&1 != 0 {
+				s.gens[age][h] = struct{}{}
+			}
+		}
+	}
 }

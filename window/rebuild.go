@@ -156,7 +156,7 @@ func (r *Rebuilder) add(times []int64, hashes []filter.Hash, learn []bool) {
 		wants[i] = learn[i] && !late
 	}
 	filling := &r.w.gens[0]
-	added := r.w.set.Learn(hashes, wants, r.w.cfg.GenerationCapacity-filling.added, ages)
+	added := r.w.set.Learn(0, hashes, wants, r.w.cfg.GenerationCapacity-filling.added, ages)
 	filling.added += added
 	for i := range wants {
 		if wants[i] && ages[i]&1 == 0 { // not yet in this generation
