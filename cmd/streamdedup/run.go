@@ -152,7 +152,7 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 		return fail(err)
 	}
 	metrics.Watch(admin.Source{
-		Snapshot: engine.Snapshot, Lag: session.Lag,
+		Snapshot: engine.Snapshot, Lag: session.Lag, Standstills: session.Standstills,
 		FPR: plan.FPRAt, GenerationCapacity: plan.GenerationCapacity,
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
 	})

@@ -114,6 +114,7 @@ streamdedup_generation_full{partition="1",topic="clicks"} 1
 streamdedup_partition_stopped{partition="0",topic="clicks"} 0
 streamdedup_partition_stopped{partition="1",topic="clicks"} 0
 streamdedup_lag_records{partition="1",topic="clicks"} 42
+streamdedup_input_blocked_by_open_txn{partition="1",topic="clicks"} 0
 streamdedup_transactions_total{outcome="committed"} 7
 streamdedup_transactions_total{outcome="aborted"} 2
 streamdedup_transactions_total{outcome="lost"} 1
@@ -183,7 +184,7 @@ func TestHealthzSaysWhatLooksWrong(t *testing.T) {
 	f("", func() {})
 	f("more than half of the records are ahead of the clock", func() { s.Counts.Marks[1] = 6 })
 	f("warning: 6 of 10 records have no ID: is --key right?", func() { s.Counts.Verdicts = [4]uint64{4, 0, 5, 1} })
-	if got := health("", s); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
+	if got := health("", s, nil); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
 		!strings.Contains(got, "partition clicks/1 has more new IDs than planned") {
 		t.Errorf("coverage and a full filter are not named:\n%s", got)
 	}
@@ -211,10 +212,42 @@ func TestAStoppedPartitionShows(t *testing.T) {
 	}
 }
 
+// A partition that goes no further although nothing has failed needs someone, too:
+// the page says which one and why, and the process is no less alive.
+func TestAPartitionThatStandsStillShows(t *testing.T) {
+	s := busy()
+	clicks := func(n int32) pipeline.Partition { return pipeline.Partition{Topic: "clicks", Number: n} }
+	still := []pipeline.Standstill{
+		{Partition: clicks(1), Offset: 7, For: 12 * time.Second, OpenTransaction: true},
+		{Partition: clicks(2), Offset: 9, Lag: 4, For: 2 * time.Minute},
+	}
+	m := watching(s)
+	source := *m.source.Load()
+	source.Standstills = func() []pipeline.Standstill { return still }
+	m.Watch(source)
+	h := handler("", m)
+	code, body := get(t, h, "/healthz", here)
+	want := "degraded: 1 partition waiting for a transaction of another producer, 1 partition standing still\n"
+	if code != http.StatusOK || !strings.HasPrefix(body, want) {
+		t.Errorf("/healthz: %d, want 200 and %q:\n%s", code, want, body)
+	}
+	for _, want := range []string{
+		"\nwarning: partition clicks/1 waits at offset 7 for a transaction of another producer, for 12s",
+		"\nwarning: partition clicks/2 stands at offset 9 with 4 offsets to read, for 2m0s: nothing was committed",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("/healthz does not say %q:\n%s", want, body)
+		}
+	}
+	if _, body := get(t, h, "/metrics", here); !strings.Contains(body, "\nstreamdedup_input_blocked_by_open_txn{partition=\"1\",topic=\"clicks\"} 1\n") {
+		t.Errorf("no metric says that clicks/1 is blocked:\n%s", body)
+	}
+}
+
 func TestHealthzCountsInWords(t *testing.T) {
 	s := busy()
 	s.Partitions = s.Partitions[1:]
-	if got := health("", s); !strings.Contains(got, "\nready: 1 partition\n") {
+	if got := health("", s, nil); !strings.Contains(got, "\nready: 1 partition\n") {
 		t.Errorf("one partition is:\n%s", got)
 	}
 }

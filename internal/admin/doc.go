@@ -3,7 +3,7 @@
 //
 //	/metrics      for Prometheus; metrics.go has the names
 //	/healthz      200 while the process lives, with a page for people that begins
-//	              with "alive", or "degraded" when a partition has stopped
+//	              with "alive", or "degraded" when a partition goes no further
 //	/readyz       200 when every assigned partition has its memory, else 503
 //	              with the ones that do not
 //	/debug/pprof  to callers on this machine only

@@ -22,6 +22,9 @@ type Source struct {
 	// Lag is how many records each assigned partition has left to read. It may be
 	// nil, and leave out what it does not know.
 	Lag func() map[pipeline.Partition]int64
+	// Standstills are the partitions that go no further although nothing has failed.
+	// It may be nil.
+	Standstills func() []pipeline.Standstill
 	// FPR is the rate of a filter whose generations hold as many IDs.
 	FPR func(loads [filter.Generations]uint64) float64
 	// GenerationCapacity is how many IDs fill a generation of a partition, and
@@ -121,7 +124,7 @@ var (
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
-		descBytes, descTime, descCoverage, descStopped, descLag, descTxn,
+		descBytes, descTime, descCoverage, descStopped, descLag, descBlocked, descTxn,
 	} {
 		to <- d
 	}
@@ -155,6 +158,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for p, lag := range source.Lag() {
 		gauge(to, descLag, float64(lag), p.Topic, number(p))
 	}
+	blocked(to, source)
 }
 
 // counts are the sums over all partitions.

@@ -69,7 +69,7 @@ func handler(about string, m *Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, health(about, m.snapshot()))
+		reply(w, http.StatusOK, health(about, m.snapshot(), m.source.Load().standstills()))
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if missing := unready(m.snapshot()); missing != "" {
@@ -125,8 +125,8 @@ func unready(s *pipeline.Snapshot) string {
 
 // health is the page for people: what this is, how far it is, and what looks
 // wrong.
-func health(about string, s *pipeline.Snapshot) string {
-	lines := []string{alive(s), about}
+func health(about string, s *pipeline.Snapshot, still []pipeline.Standstill) string {
+	lines := []string{alive(s, still), about}
 	if missing := unready(s); missing != "" {
 		lines = append(lines, "not ready: "+missing)
 	} else {
@@ -148,24 +148,10 @@ func health(about string, s *pipeline.Snapshot) string {
 			lines = append(lines, fmt.Sprintf("warning: partition %s has more new IDs than planned: the filter is full", p.Partition))
 		}
 	}
+	for _, at := range still {
+		lines = append(lines, "warning: "+at.String())
+	}
 	return strings.Join(append(lines, suspicions(&s.Counts)...), "\n")
-}
-
-// alive is the first line of the page: the process lives, but a partition that has
-// stopped needs someone.
-func alive(s *pipeline.Snapshot) string {
-	stopped := 0
-	if s != nil {
-		for i := range s.Partitions {
-			if s.Partitions[i].Stopped != nil {
-				stopped++
-			}
-		}
-	}
-	if stopped == 0 {
-		return "alive"
-	}
-	return fmt.Sprintf("degraded: %s stopped", partitions(stopped))
 }
 
 func partitions(n int) string {

@@ -152,7 +152,7 @@ func TestInputMadeAnew(t *testing.T) {
 	s.awaitPartition(0)
 	s.write(event(0, "b"), event(0, "c"))
 	d.ends(1)
-	d.line("error: ", s.in+"/0 stopped before offset 10: look", "deleted and made again")
+	d.line("error: ", s.in, "deleted and made again: its ID was ", ", now it is ")
 	d.line("hint: ", "--group")
 	s.check()
 }

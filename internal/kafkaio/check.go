@@ -36,10 +36,25 @@ type found struct {
 }
 
 // look checks at the start whatever would fail later: that brokers answer, that
-// topics exist and fit each other, and that limits allow what is asked for.
-func look(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
+// topics exist and fit each other, and that limits allow what is asked for. What a
+// broker calls passing, such as a leader that is being elected, gets some time.
+func look(ctx context.Context, cfg Config, cl *kgo.Client) (f found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
+	for try := 0; ; try++ {
+		f, err = tryLook(ctx, cfg, cl)
+		var broker *kerr.Error
+		if !errors.As(err, &broker) || !broker.Retriable || pause(ctx, min(backoff(try), maxPatience)) != nil {
+			break
+		}
+	}
+	if err == nil {
+		f.outputs.warn(cfg.Logger)
+	}
+	return f, err
+}
+
+func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	adm := kadm.NewClient(cl)
 	meta, err := adm.Metadata(ctx, append([]string{cfg.Out}, cfg.In...)...)
 	if err != nil {
@@ -146,6 +161,7 @@ func limitsOf(topic string, partitions int32, configs map[string]string) *output
 	return &output{
 		topic:      topic,
 		partitions: partitions,
+		compacted:  strings.Contains(configs["cleanup.policy"], "compact"),
 		maxBytes:   int32(number("max.message.bytes", defaultMaxBytes)),
 		clock:      configs["message.timestamp.type"] != "LogAppendTime",
 		before:     number("message.timestamp.before.max.ms", either),

@@ -1,12 +1,8 @@
 package kafkaio
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -16,68 +12,76 @@ import (
 // is read and not committed is still to do, and stays so where a partition stops.
 // It is safe for concurrent use.
 type lags struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-
 	mu    sync.Mutex
 	parts map[pipeline.Partition]*lag
 }
 
-type lag struct{ committed, stable int64 }
-
-// lagInterval is how often the ends are asked for. A fetch tells them too, but
-// nobody fetches a partition that has stopped.
-const lagInterval = 5 * time.Second
-
-// watchLag asks for ends until it is closed.
-func watchLag(cl *kgo.Client, topics []string, warn *warner) *lags {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &lags{cancel: cancel, done: make(chan struct{}), parts: map[pipeline.Partition]*lag{}}
-	go func() {
-		defer close(l.done)
-		for pause(ctx, lagInterval) == nil {
-			ends, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topics...)
-			if err != nil && ctx.Err() == nil {
-				warn.warn("cannot ask for the ends of the input; the lag shown is old", "error", err)
-			}
-			ends.Each(func(o kadm.ListedOffset) {
-				if o.Err == nil {
-					l.stable(pipeline.Partition{Topic: o.Topic, Number: o.Partition}, o.Offset)
-				}
-			})
-		}
-	}()
-	return l
+// lag is one partition of ours.
+type lag struct {
+	at    sight
+	still standstill
 }
 
-func (l *lags) close() {
-	l.cancel()
-	<-l.done
-}
+func newLags() *lags { return &lags{parts: map[pipeline.Partition]*lag{}} }
 
-// stable notes the end of a partition, if it is ours.
-func (l *lags) stable(p pipeline.Partition, offset int64) {
+// change changes what is known of a partition, if it is ours.
+func (l *lags) change(p pipeline.Partition, how func(*lag)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.parts[p]; at != nil {
-		at.stable = max(at.stable, offset)
+		how(at)
 	}
 }
 
-// committed notes what is committed of a partition, which is ours then.
-func (l *lags) committed(p pipeline.Partition, offset int64) {
+// resume notes that p is ours and is read from an offset on.
+func (l *lags) resume(p pipeline.Partition, offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parts[p] == nil {
-		l.parts[p] = &lag{stable: offset}
+		l.parts[p] = &lag{at: sight{stable: offset, end: offset}}
 	}
-	l.parts[p].committed = offset
+	l.parts[p].at.committed, l.parts[p].at.reading = offset, true
+}
+
+// halt notes that p is not read any more.
+func (l *lags) halt(p pipeline.Partition) { l.change(p, func(at *lag) { at.at.reading = false }) }
+
+// stable notes the end of what can be read of p.
+func (l *lags) stable(p pipeline.Partition, offset int64) {
+	l.change(p, func(at *lag) { at.at.stable = max(at.at.stable, offset) })
+}
+
+// committed notes what is committed of p.
+func (l *lags) committed(p pipeline.Partition, offset int64) {
+	l.change(p, func(at *lag) { at.at.committed = offset })
+}
+
+// see notes both ends of p, and whether it moves.
+func (l *lags) see(p pipeline.Partition, now time.Time, stable, end int64) {
+	l.change(p, func(at *lag) {
+		at.at.stable, at.at.end = max(at.at.stable, stable), max(at.at.end, end)
+		at.still.see(now, at.at)
+	})
 }
 
 func (l *lags) forget(p pipeline.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.parts, p)
+}
+
+// unsaid are the partitions that stand still and that the log does not have yet.
+func (l *lags) unsaid(now time.Time, limit time.Duration) []pipeline.Standstill {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []pipeline.Standstill
+	for p, at := range l.parts {
+		if still, ok := at.still.of(p, now, limit); ok && !at.still.said {
+			at.still.said = true
+			all = append(all, still)
+		}
+	}
+	return all
 }
 
 // Lag is how many offsets of each of our partitions are not committed, up to the
@@ -88,7 +92,21 @@ func (s *Session) Lag() map[pipeline.Partition]int64 {
 	defer s.lag.mu.Unlock()
 	behind := make(map[pipeline.Partition]int64, len(s.lag.parts))
 	for p, at := range s.lag.parts {
-		behind[p] = max(0, at.stable-at.committed)
+		behind[p] = max(0, at.at.stable-at.at.committed)
 	}
 	return behind
+}
+
+// Standstills are our partitions that go no further although nothing has failed.
+// It is safe for concurrent use.
+func (s *Session) Standstills() []pipeline.Standstill {
+	s.lag.mu.Lock()
+	defer s.lag.mu.Unlock()
+	var all []pipeline.Standstill
+	for p, at := range s.lag.parts {
+		if still, ok := at.still.of(p, time.Now(), s.cfg.stuckLimit()); ok {
+			all = append(all, still)
+		}
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package kafkaio
 
 import (
+	"log/slog"
 	"math"
 	"math/bits"
 	"time"
@@ -16,6 +17,8 @@ type output struct {
 	// id tells it from a topic of the same name that was made later.
 	id         kadm.TopicID
 	partitions int32
+	// compacted topics take no record without a key, and keep the last of each.
+	compacted bool
 	// maxBytes is the largest record batch, max.message.bytes.
 	maxBytes int32
 	// clock says that the broker looks at the records' own times; with
@@ -38,6 +41,16 @@ func (o outputs) clone() outputs {
 		c.divert = &divert
 	}
 	return c
+}
+
+// warn says what of the topics may surprise later.
+func (o outputs) warn(log *slog.Logger) {
+	for _, to := range []*output{o.out, o.divert} {
+		if to != nil && to.compacted {
+			log.Warn("a topic that is written has cleanup.policy=compact: a record without a key will end the process, "+
+				"and of records with the same key only the last one stays", "topic", to.topic)
+		}
+	}
 }
 
 // What kgo accepts as a limit, and its own default for a request.

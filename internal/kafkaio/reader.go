@@ -127,8 +127,7 @@ func (r *reader) find(ctx context.Context) error {
 		return fmt.Errorf("look for the leader of %s: %w", r.partition, topic.Err)
 	}
 	if topic.ID != r.topicID {
-		return hinted("the group's offsets are those of the old topic: begin anew under another --group",
-			"look for the leader of %s: the topic was deleted and made again: %w", r.partition, errUnreadable)
+		return fmt.Errorf("%w: %w", errUnreadable, madeAnew(r.partition.Topic, r.topicID, topic.ID))
 	}
 	leader, ok := topic.Partitions[r.partition.Number]
 	if !ok || leader.Leader < 0 {
