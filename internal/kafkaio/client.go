@@ -13,29 +13,24 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// join becomes a member of the group. First it takes over the transactional ID:
-// that ends what a predecessor left open, at once and not by its time-out, and
-// keeps a predecessor that still runs from committing. Only then may offsets be
-// read, which a client in a group does by itself.
+// join becomes a member of the group.
 func (s *Session) join(ctx context.Context) error {
-	if err := s.fence(ctx); err != nil {
-		return err
+	by := s.joinExactly
+	if s.cfg.Delivery == AtLeastOnce {
+		by = s.joinAcknowledged
 	}
-	m := &member{membership: newMembership()}
-	opts := append(s.cfg.options(s.found.outputs.clone(), s.found.codec), m.options()...)
-	var err error
-	if m.group, err = kgo.NewGroupTransactSession(opts...); err != nil {
+	m, err := by(ctx, newMembership())
+	if err != nil {
 		return fmt.Errorf("join group %q: %w", s.cfg.Group, err)
-	}
-	// Now and not, as kgo would, with the first transaction: by then another may
-	// have our name, and we would take it back.
-	if _, _, err := m.group.Client().ProducerID(ctx); err != nil {
-		m.group.CloseAllowingRebalance()
-		return fmt.Errorf("take over transactional ID %q: %w", s.cfg.transactionalID(), err)
 	}
 	s.member.Store(m)
 	s.failures = &failures{}
 	return nil
+}
+
+// memberOptions are those of a client in the group.
+func (s *Session) memberOptions(m *membership) []kgo.Opt {
+	return append(s.cfg.options(s.found.outputs.clone(), s.found.codec), m.options()...)
 }
 
 // fence initialises the transactional ID, which bumps its epoch. A coordinator
@@ -72,7 +67,7 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 		s.forget(p)
 	}
 	s.closeCycle()
-	s.member.Load().group.CloseAllowingRebalance()
+	s.client().CloseAllowingRebalance()
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.TxnTimeout)
 	defer cancel()
 	if err := persist(ctx, func() error { return s.join(ctx) }); err != nil {
@@ -84,8 +79,7 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 // fenced is the error of a process whose identity another has taken.
 func (s *Session) fenced(cause error) error {
 	return hinted("give each process an --instance of its own; one that restarts keeps its name",
-		"transactional ID %q (group %q, instance %q) was taken over by another process: %w: %w",
-		s.cfg.transactionalID(), s.cfg.Group, s.cfg.Instance, pipeline.ErrFenced, cause)
+		"%s was taken over by another process: %w: %w", s.cfg.identity(), pipeline.ErrFenced, cause)
 }
 
 // rivalPatience is how long a process that took our transactional ID may need to

@@ -8,8 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -36,7 +34,7 @@ func (s *Session) begin() bool {
 	}
 	s.cycle.since = time.Now()
 	s.cycle.sending, s.cycle.release = context.WithTimeout(context.Background(), s.cfg.TxnTimeout/2)
-	if err := s.member.Load().group.Begin(); err != nil {
+	if err := s.member.Load().delivery.begin(); err != nil {
 		s.cycle.broken = fmt.Errorf("begin a transaction: %w", err)
 		return false
 	}
@@ -63,14 +61,15 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if err := errors.Join(s.cycle.spoilt, s.complete(positions), s.client().Flush(s.cycle.sending)); err != nil || s.failures.any.Load() {
 		return s.abort(ctx, err)
 	}
-	committed, err := s.end(ctx, positions)
-	if err != nil || !committed {
-		return s.settle(ctx, positions, err)
-	}
+	return s.member.Load().delivery.commit(ctx, positions)
+}
+
+// done is the result of a cycle that is durable.
+func (s *Session) done(positions []pipeline.Position) pipeline.CommitResult {
 	s.keep(positions)
 	s.closeCycle()
 	s.aborts = 0
-	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
+	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}
 }
 
 // complete checks that each partition whose records are in the transaction is
@@ -86,47 +85,6 @@ func (s *Session) complete(positions []pipeline.Position) error {
 		}
 	}
 	return nil
-}
-
-// endPatience is how long the end of a transaction may wait for the group. A
-// member that was thrown out waits for its callback, which waits for us.
-const endPatience = 2 * time.Second
-
-// end commits output and positions.
-func (s *Session) end(ctx context.Context, positions []pipeline.Position) (committed bool, err error) {
-	m := s.member.Load()
-	patience := time.AfterFunc(endPatience, m.group.AllowRebalance)
-	defer patience.Stop()
-	m.unflag() // End clears what is flagged up to now, and aborts for it
-	return m.group.End(kgo.PreTxnCommitFnContext(ctx, func(req *kmsg.TxnOffsetCommitRequest) error {
-		req.Topics = s.offsets(positions)
-		return nil
-	}), kgo.TryCommit)
-}
-
-// offsets are the positions as Kafka wants them. What the client has polled does
-// not matter: only what the shards have judged is done.
-func (s *Session) offsets(positions []pipeline.Position) []kmsg.TxnOffsetCommitRequestTopic {
-	var topics []kmsg.TxnOffsetCommitRequestTopic
-	at := map[string]int{}
-	for _, position := range positions {
-		name := position.Partition.Topic
-		if _, ok := at[name]; !ok {
-			topic := kmsg.NewTxnOffsetCommitRequestTopic()
-			topic.Topic, topic.TopicID = name, s.found.inputs[name].id
-			at[name] = len(topics)
-			topics = append(topics, topic)
-		}
-		part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		part.Partition, part.Offset = position.Partition.Number, position.Next
-		part.Metadata = kmsg.StringPtr(position.Metadata)
-		if t := s.parts[position.Partition]; t != nil {
-			part.LeaderEpoch = t.delivered.epoch
-		}
-		topic := &topics[at[name]]
-		topic.Partitions = append(topic.Partitions, part)
-	}
-	return topics
 }
 
 // keep notes what was committed.
@@ -175,57 +133,23 @@ func (s *Session) Abort(ctx context.Context) (pipeline.CommitResult, error) {
 // abort takes the cycle back; nobody has asked for its commit. Cause is why, or
 // nil when a record's failure says it.
 func (s *Session) abort(ctx context.Context, cause error) (pipeline.CommitResult, error) {
-	var closed error
+	delivery := s.member.Load().delivery
+	var open error
 	if s.cycle.open {
-		ended, err := s.endAborted(ctx)
-		cause, closed = errors.Join(cause, ended), err
+		met, err := delivery.takeBack(ctx)
+		cause, open = errors.Join(cause, met), err
 	}
 	// Only now has every record its answer.
 	refused, first := s.failures.take()
 	cause = errors.Join(cause, first)
-	if closed != nil || s.cycle.broken != nil {
-		return s.lostIdentity(ctx, errors.Join(cause, s.cycle.broken), closed)
+	if open != nil || s.cycle.broken != nil {
+		return delivery.giveUp(ctx, errors.Join(cause, s.cycle.broken), open)
 	}
 	refusals, stale := s.blame(ctx, refused, first)
 	if stale != nil {
 		return s.lost(ctx, stale)
 	}
 	return s.rolledBack(ctx, cause, refusals)
-}
-
-// endAborted ends the open transaction so that nothing of it remains. Of its
-// errors the first is what an abort met, the second why it is still open.
-func (s *Session) endAborted(ctx context.Context) (met, open error) {
-	m := s.member.Load()
-	m.unflag()
-	if _, met = m.group.End(ctx, kgo.TryAbort); met != nil {
-		return met, s.shut(ctx)
-	}
-	// kgo leaves it to the next beginning to say that the broker refuses our producer,
-	// when nobody knows any more what led to it. No answer is no refusal.
-	if err := s.producer(ctx); isFinal(err) {
-		return nil, err
-	}
-	return nil, nil
-}
-
-// shut ends what may be open after an unclear answer: the client initialises its
-// producer anew, which aborts it. kgo calls that done also when it was not, so it
-// is asked for until the broker has answered.
-func (s *Session) shut(ctx context.Context) error {
-	if err := s.client().EndTransaction(ctx, kgo.TryAbort); err != nil {
-		return err
-	}
-	return persist(ctx, func() error { return s.producer(ctx) })
-}
-
-// producer initialises our producer unless it is.
-func (s *Session) producer(ctx context.Context) error {
-	_, _, err := s.client().ProducerID(ctx)
-	if err != nil {
-		return fmt.Errorf("initialise transactional ID %q: %w", s.cfg.transactionalID(), err)
-	}
-	return nil
 }
 
 // rolledBack is the result of a cycle that is undone: reading goes on where it
@@ -257,7 +181,7 @@ func (s *Session) hopeless(ctx context.Context, cause error) error {
 	switch {
 	case isForbidden(cause):
 		return hinted("grant the right on the brokers, or check the credentials",
-			"write as transactional ID %q and commit as group %q: %w", s.cfg.transactionalID(), s.cfg.Group, cause)
+			"write as %s and commit as group %q: %w", s.cfg.identity(), s.cfg.Group, cause)
 	case errors.Is(cause, kerr.InvalidRecord):
 		return hinted("a topic with cleanup.policy=compact takes no record without a key: change its policy, or name another output",
 			"the output refuses a record: %w", cause)

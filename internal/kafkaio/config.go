@@ -31,8 +31,10 @@ type Config struct {
 	CreateTopics bool
 
 	// Group is the consumer group and Instance the static member in it. Together
-	// they are the transactional ID, so no two processes may share both.
+	// they are who we are to the brokers, so no two processes may share both.
 	Group, Instance string
+	// Delivery is what is promised of the output.
+	Delivery Delivery
 	// Start is where a group without offsets begins.
 	Start Start
 	// AllowColdStart lets a partition go on whose state is gone.
@@ -129,6 +131,14 @@ const minTxnTimeout = 2 * time.Second
 // transactionalID is who the process is to the transaction coordinator.
 func (c Config) transactionalID() string { return c.Group + "-" + c.Instance }
 
+// identity is what of us another process can take over, in words.
+func (c Config) identity() string {
+	if c.Delivery == AtLeastOnce {
+		return fmt.Sprintf("instance %q of group %q", c.Instance, c.Group)
+	}
+	return fmt.Sprintf("transactional ID %q (group %q, instance %q)", c.transactionalID(), c.Group, c.Instance)
+}
+
 // Start is where reading begins in a partition that the group has no offset for.
 // The zero value is the beginning.
 type Start struct {
@@ -169,10 +179,6 @@ func (s Start) String() string {
 // limits and the codec come from what the broker says of the output.
 func (c Config) options(out outputs, codec kgo.CompressionCodec) []kgo.Opt {
 	opts := append(c.connection(),
-		// Exactly once: input offsets and output are one transaction, under an
-		// identity that a restarted process shares with its predecessor.
-		kgo.TransactionalID(c.transactionalID()),
-		kgo.TransactionTimeout(c.TxnTimeout),
 		kgo.ConsumerGroup(c.Group),
 		kgo.DisableAutoCommit(),
 

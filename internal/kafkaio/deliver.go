@@ -86,7 +86,7 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 		return nil
 	}
 	t.delivered = src.end
-	group := s.member.Load().group
+	client := s.client()
 	acknowledge := s.failures.acknowledge // once: the closure is on the heap
 	for i, o := range b.Outcomes {
 		if s.failures.any.Load() {
@@ -106,7 +106,7 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 			continue
 		}
 		// The cycle's context and not the engine's: a stop finishes the cycle.
-		group.Produce(s.cycle.sending, r, acknowledge)
+		client.Produce(s.cycle.sending, r, acknowledge)
 	}
 	return nil
 }

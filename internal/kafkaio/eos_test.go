@@ -78,8 +78,8 @@ func TestCase_EOS_04(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, s.output(s.cfg.Out), s.wanted())
-		first.watcher.close()
-		first.member.Load().group.CloseAllowingRebalance()
+		first.lag.close()
+		first.client().CloseAllowingRebalance()
 		first.admin.Close()
 	})
 }

@@ -43,6 +43,12 @@ func isForgotten(err error) bool {
 		errors.Is(err, kerr.TransactionalIDNotFound)
 }
 
+// isStale is whether the group knows us, and not as what we said to be: it has moved
+// on since we were told.
+func isStale(err error) bool {
+	return errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.StaleMemberEpoch) || errors.Is(err, kerr.FencedMemberEpoch)
+}
+
 // errUnreadable is an error of a read that no retry can heal.
 var errUnreadable = errors.New("cannot be read")
 

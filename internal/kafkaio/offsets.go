@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -78,9 +79,8 @@ const none = 200 * time.Millisecond
 func (s *Session) commitStart(ctx context.Context, p pipeline.Partition, start committed) error {
 	err := persist(ctx, func() error {
 		err := s.tryCommitStart(ctx, p, start)
-		if errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.UnknownMemberID) {
-			// The group moves on; what it says next decides. No retry of the same.
-			return fmt.Errorf("%w: %v", errGroupMoves, err) //nolint:errorlint // wrapped, it would end the retries
+		if isStale(err) || errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.UnknownMemberID) {
+			return groupMoves(err)
 		}
 		return err
 	})
@@ -95,23 +95,48 @@ func (s *Session) commitStart(ctx context.Context, p pipeline.Partition, start c
 
 var errGroupMoves = errors.New("the group is rebalancing")
 
+// groupMoves is the error of a member whose group moves on: what it says next
+// decides, and a retry asks for that.
+func groupMoves(err error) error {
+	return fmt.Errorf("%w: %v", errGroupMoves, err) //nolint:errorlint // wrapped, it would end the retries
+}
+
 func (s *Session) tryCommitStart(ctx context.Context, p pipeline.Partition, start committed) error {
 	m := s.member.Load()
-	req := kmsg.NewPtrOffsetCommitRequest()
-	req.Group = s.cfg.Group
-	// Who we are is read before whether p is ours: the broker refuses the request
+	req := s.offsetCommit(m)
+	// Who we are was read before whether p is ours: the broker refuses the request
 	// when that has changed since.
-	req.MemberID, req.Generation = m.group.Client().GroupMetadata()
-	req.InstanceID = &s.cfg.Instance
 	if !m.ours(p) {
 		return pipeline.ErrNotOurs
 	}
-	topic := kmsg.NewOffsetCommitRequestTopic()
-	topic.Topic, topic.TopicID = p.Topic, s.found.inputs[p.Topic].id
+	s.addOffset(req, pipeline.Position{Partition: p, Next: start.next, Metadata: start.metadata}, -1)
+	return s.commitOffsets(ctx, req)
+}
+
+// offsetCommit is a commit of no offsets, as who we are now.
+func (s *Session) offsetCommit(m *member) *kmsg.OffsetCommitRequest {
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Group = s.cfg.Group
+	req.MemberID, req.Generation = m.client.GroupMetadata()
+	req.InstanceID = &s.cfg.Instance
+	return req
+}
+
+func (s *Session) addOffset(req *kmsg.OffsetCommitRequest, at pipeline.Position, epoch int32) {
+	i := slices.IndexFunc(req.Topics, func(t kmsg.OffsetCommitRequestTopic) bool { return t.Topic == at.Partition.Topic })
+	if i < 0 {
+		topic := kmsg.NewOffsetCommitRequestTopic()
+		topic.Topic, topic.TopicID = at.Partition.Topic, s.found.inputs[at.Partition.Topic].id
+		i = len(req.Topics)
+		req.Topics = append(req.Topics, topic)
+	}
 	part := kmsg.NewOffsetCommitRequestTopicPartition()
-	part.Partition, part.Offset, part.Metadata = p.Number, start.next, &start.metadata
-	topic.Partitions = append(topic.Partitions, part)
-	req.Topics = append(req.Topics, topic)
+	part.Partition, part.Offset, part.LeaderEpoch, part.Metadata = at.Partition.Number, at.Next, epoch, &at.Metadata
+	req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
+}
+
+// commitOffsets asks once. Of several refusals the first is the error.
+func (s *Session) commitOffsets(ctx context.Context, req *kmsg.OffsetCommitRequest) error {
 	resp, err := req.RequestWith(ctx, s.admin)
 	if err != nil {
 		return err

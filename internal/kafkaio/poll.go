@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -23,11 +24,11 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	polled := pipeline.Polled{Lost: s.pending}
 	s.pending = nil
 	s.news(&polled)
-	if err := errors.Join(s.fit(polled.Assigned), s.watcher.found()); err != nil {
+	if err := s.fit(ctx, polled.Assigned); err != nil {
 		return polled, err
 	}
 	if !s.cycle.open {
-		s.unflag(ctx)
+		s.member.Load().delivery.between(ctx)
 	}
 	for p, t := range s.parts {
 		if t.running && t.failed != nil {
@@ -48,12 +49,26 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	return polled, nil
 }
 
-// fit is an error when a partition is assigned that the input did not have at the
-// start: the client may know of it before the watcher.
-func (s *Session) fit(assigned []pipeline.Assigned) error {
+// fit checks that the output has room for partitions that the input did not have
+// at the start.
+func (s *Session) fit(ctx context.Context, assigned []pipeline.Assigned) error {
 	for _, a := range assigned {
-		if had := s.found.inputs[a.Partition.Topic].partitions; a.Partition.Number >= had {
-			return grown(a.Partition.Topic, had, a.Partition.Number+1)
+		if a.Partition.Number < s.found.inputs[a.Partition.Topic].partitions {
+			continue
+		}
+		s.warn.warn("the input has more partitions than it had: an ID that has moved to another passes once more",
+			"partition", a.Partition.String())
+		out := s.found.outputs.out
+		if a.Partition.Number < out.partitions {
+			continue
+		}
+		now, err := lookAtOutput(ctx, s.cfg, kadm.NewClient(s.admin), out.topic, out.partitions)
+		if err != nil {
+			return err
+		}
+		if s.found.outputs.out.partitions = now.partitions; a.Partition.Number >= now.partitions {
+			return hinted("add partitions to the output, then start again",
+				"input partition %s is new, and output topic %q has only %d partitions", a.Partition, out.topic, now.partitions)
 		}
 	}
 	return nil
@@ -63,28 +78,15 @@ func (s *Session) fit(assigned []pipeline.Assigned) error {
 func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 	m := s.member.Load()
 	if wait <= 0 {
-		return m.group.PollFetches(nil) //nolint:staticcheck // kgo: nil takes what is there and does not wait
+		return m.client.PollFetches(nil) //nolint:staticcheck // kgo: nil takes what is there and does not wait
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if m.waiting(cancel) {
-		return m.group.PollFetches(nil) //nolint:staticcheck // as above
+		return m.client.PollFetches(nil) //nolint:staticcheck // as above
 	}
 	defer m.waiting(nil)
-	return m.group.PollFetches(ctx)
-}
-
-// unflag tells kgo that a revocation between two transactions need not end the
-// next one: what was taken away is dropped, and no part of it.
-func (s *Session) unflag(ctx context.Context) {
-	m := s.member.Load()
-	if !m.unflag() {
-		return
-	}
-	if _, err := m.group.End(context.WithoutCancel(ctx), kgo.TryAbort); err != nil {
-		// Then the next transaction aborts, and is read again.
-		s.warn.warn("cannot clear the state of a finished transaction", "error", err)
-	}
+	return m.client.PollFetches(ctx)
 }
 
 // accept takes what one fetch has for one partition.
@@ -102,7 +104,7 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 	}
 	s.lag.stable(p, got.LastStableOffset)
 	if b, err := s.admit(ctx, p, t, got.Records, now); err != nil {
-		s.stop(ctx, p, t, err, polled)
+		s.stop(p, t, err, polled)
 		return nil
 	} else if b != nil {
 		polled.Batches = append(polled.Batches, b)
@@ -128,7 +130,7 @@ func (s *Session) trouble(ctx context.Context, p pipeline.Partition, t *tenancy,
 		}
 		err = asked
 	}
-	s.stop(ctx, p, t, err, polled)
+	s.stop(p, t, err, polled)
 }
 
 // ofGroup judges an error that is of no partition we read.
@@ -151,8 +153,11 @@ func (s *Session) ofGroup(err error) error {
 }
 
 // stop ends reading of a partition for a reason that a retry does not heal.
-func (s *Session) stop(ctx context.Context, p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
-	err = s.missing(ctx, p, t.next.offset, err)
+func (s *Session) stop(p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		err = hinted("the records between were deleted or lost; move the group on with kafka-consumer-groups --reset-offsets to go without them",
+			"offset %d is not in the partition any more: %w", t.next.offset, err)
+	}
 	polled.Stopped = append(polled.Stopped, &pipeline.Stop{Partition: p, Offset: t.next.offset, Err: err})
 	s.Halt(p)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// Session is a member of a consumer group that writes what it reads in
-// transactions. It implements [pipeline.Session]: one goroutine calls it.
+// Session is a member of a consumer group that writes what it reads, as its
+// [Delivery] says. It implements [pipeline.Session]: one goroutine calls it.
 // [Session.Lag] and the restorer's questions may come from any other.
 type Session struct {
 	cfg   Config
@@ -32,7 +32,6 @@ type Session struct {
 	failures *failures // of the member: what an old one still reports is no concern of the new
 	slack    time.Duration
 	lag      *lags
-	watcher  *watcher
 
 	cycle  transaction
 	aborts int // in a row
@@ -40,10 +39,11 @@ type Session struct {
 
 var _ pipeline.Session = (*Session)(nil)
 
-// member is one client in the group, and what the group told it.
+// member is one client in the group, what the group told it, and how it writes.
 type member struct {
 	*membership
-	group *kgo.GroupTransactSession
+	client   *kgo.Client
+	delivery delivery
 }
 
 // Open checks brokers and topics, ends what a predecessor left open, and joins
@@ -59,7 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
-		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack, lag: newLags(),
+		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack,
 	}
 	if s.found, err = look(ctx, cfg, admin); err == nil {
 		err = s.join(ctx)
@@ -68,8 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		admin.Close()
 		return nil, err
 	}
-	s.newPartitions(ctx)
-	s.watcher = s.watch()
+	s.lag = watchLag(admin, cfg.In, s.warn)
 	return s, nil
 }
 
@@ -97,7 +96,7 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 	t.running = true
 	t.rewind(s.nextEpoch())
 	one := map[string][]int32{p.Topic: {p.Number}}
-	s.lag.resume(p, next)
+	s.lag.committed(p, next)
 	s.seek(p)
 	s.client().ResumeFetchPartitions(one)
 	return t.epoch
@@ -107,7 +106,6 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 func (s *Session) Halt(p pipeline.Partition) {
 	if t := s.parts[p]; t != nil {
 		t.running = false
-		s.lag.halt(p)
 		s.client().PauseFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
 	}
 }
@@ -136,17 +134,17 @@ func (s *Session) reseek(p pipeline.Partition) {
 // Release implements [pipeline.Session].
 func (s *Session) Release() { s.client().AllowRebalance() }
 
-func (s *Session) client() *kgo.Client { return s.member.Load().group.Client() }
+func (s *Session) client() *kgo.Client { return s.member.Load().client }
 
 // Close implements [pipeline.Session]. A member that does not leave gets its
 // partitions back when it restarts within the session timeout; one that leaves
 // gives them to the others now.
 func (s *Session) Close(ctx context.Context, leave bool) error {
-	s.watcher.close()
+	s.lag.close()
 	defer s.admin.Close()
 	m := s.member.Load()
-	id, _ := m.group.Client().GroupMetadata()
-	m.group.CloseAllowingRebalance()
+	id, _ := m.client.GroupMetadata()
+	m.client.CloseAllowingRebalance()
 	if !leave || id == "" {
 		return nil
 	}

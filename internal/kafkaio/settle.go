@@ -16,7 +16,7 @@ import (
 // for an unclear answer that it turned into an abort. First what may be open is
 // closed: after that nobody can change the outcome. Then the group's own offsets
 // say what it is.
-func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cause error) (pipeline.CommitResult, error) {
+func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cause error) (pipeline.CommitResult, error) {
 	if cause == nil {
 		// kgo does not say which: an offset commit that meets a rebalance, or the
 		// markers of the transaction before it, is aborted alike.
@@ -56,11 +56,9 @@ func (s *Session) settle(ctx context.Context, positions []pipeline.Position, cau
 	switch s.outcome(positions, offsets) {
 	case pipeline.Committed:
 		s.warn.warn("a commit failed by its answer and is done by the group's offsets", "error", cause)
-		s.keep(positions)
+		result := s.done(positions)
 		s.seek(s.running()...) // the client has gone back to the cycle's start
-		s.closeCycle()
-		s.aborts = 0
-		return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}, nil
+		return result, nil
 	case pipeline.Aborted:
 		return s.rolledBack(ctx, cause, nil)
 	}
@@ -92,7 +90,7 @@ func (s *Session) outcome(positions []pipeline.Position, offsets offsets) pipeli
 // lostIdentity settles a cycle whose producer the broker no longer accepts, or
 // cannot be made to answer. Cause is what the cycle met, open why its transaction
 // could not be ended.
-func (s *Session) lostIdentity(ctx context.Context, cause, open error) (pipeline.CommitResult, error) {
+func (s *exactly) lostIdentity(ctx context.Context, cause, open error) (pipeline.CommitResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.TxnTimeout)
 	defer cancel()
 	all := errors.Join(cause, open)
