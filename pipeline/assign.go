@@ -81,6 +81,7 @@ func (e *Engine) drop(name Partition) {
 // free ends p's restore, or gives back the memory of its shard.
 func (e *Engine) free(p *part) {
 	p.cancel()
+	e.forgetCopy(p)
 	if p.shard != nil {
 		e.close(p.name, p.shard)
 	}
@@ -119,6 +120,8 @@ func (e *Engine) adopt(ctx context.Context) error {
 		p.shard = r.restored.Shard
 		p.shard.Begin(r.restored.Next)
 		p.bytes = p.stats().Bytes
+		p.logged = r.restored.LogEnd
+		p.checkpointed, p.checkpointNext = time.Now(), r.restored.Next
 		p.epoch = e.session.Resume(p.name, r.restored.Next)
 		if e.cfg.Events.Restored != nil {
 			e.cfg.Events.Restored(p.name, r.took)
@@ -213,6 +216,6 @@ type builder struct {
 
 func (b builder) Fresh(cold bool) (*Shard, error) { return NewShard(b.rules, b.partition, cold) }
 
-func (b builder) Rebuild(metadata string) (*Rebuild, error) {
-	return NewRebuild(b.rules, b.partition, metadata)
+func (b builder) Rebuild(state State) (*Rebuild, error) {
+	return NewRebuild(b.rules, b.partition, state)
 }

@@ -66,6 +66,7 @@ func (e *Engine) settle(r CommitResult, began time.Time) error {
 		for _, p := range e.parts {
 			if p.moved {
 				e.do(p, opCommit)
+				p.logged = max(p.logged, r.Logged[p.name])
 				counts.Plus(&p.counts)
 				if n := p.counts.Marked(Unlearned); n > 0 && e.cfg.Events.Unlearned != nil {
 					e.cfg.Events.Unlearned(p.name, n)

@@ -61,6 +61,9 @@ type Config struct {
 	// for the output go there; without it the partition stops before them.
 	Diverts bool
 
+	// LogChanges makes a shard keep what it learns in a cycle, for a changelog.
+	LogChanges bool
+
 	// Kind names the filter, for the fingerprint: a state of one kind is no state
 	// of the other.
 	Kind string

@@ -25,6 +25,10 @@ type EngineConfig struct {
 	// CommitInterval is how long a cycle lasts: the latency that records see, and
 	// what a crash makes the next process read again.
 	CommitInterval time.Duration
+	// Checkpoints take a copy of each shard's memory every CheckpointInterval, as
+	// long as it changes. Nil is for none.
+	Checkpoints        Checkpoints
+	CheckpointInterval time.Duration
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 	// Events are told what happened, from the engine's goroutine.
@@ -46,6 +50,9 @@ func (c EngineConfig) Validate() error {
 	if c.CommitInterval <= 0 {
 		fault("CommitInterval is %v: a cycle must end", c.CommitInterval)
 	}
+	if c.Checkpoints != nil && c.CheckpointInterval <= 0 {
+		fault("CheckpointInterval is %v: checkpoints need a pause between them", c.CheckpointInterval)
+	}
 	if c.Logger == nil {
 		fault("Logger is nil")
 	}
@@ -60,6 +67,8 @@ type Events struct {
 	Settled func(how Settlement, took time.Duration, counts *Counts, oldest int64)
 	// Restored: a partition has its memory and is read from now on.
 	Restored func(p Partition, took time.Duration)
+	// Checkpointed: a checkpoint of so many bytes is durable, or there is none.
+	Checkpointed func(p Partition, took time.Duration, bytes uint64, err error)
 	// Unlearned: records of a partition were committed that its full generation
 	// does not remember.
 	Unlearned func(p Partition, records uint64)
@@ -77,9 +86,11 @@ type Engine struct {
 	settled  [Lost + 1]uint64
 	restores restores
 	open     cycle
-	flying   []flight  // batches that workers have, in the order of reading
-	broken   error     // a worker's panic
-	idle     time.Time // when the last sweep of an idle engine was
+	flying   []flight      // batches that workers have, in the order of reading
+	broken   error         // a worker's panic
+	idle     time.Time     // when the last sweep of an idle engine was
+	copying  *copying      // nil while no checkpoint is being made
+	left     []*bodyWriter // that nobody waits for before the end
 	snapshot atomic.Pointer[Snapshot]
 }
 
@@ -96,6 +107,11 @@ type part struct {
 	journal    uint64
 	bytes      uint64
 	cancel     context.CancelFunc // of the restore
+	logged     int64              // where its changelog ends
+	// checkpointed is when the last checkpoint began, checkpointNext where the
+	// partition was at its end.
+	checkpointed   time.Time
+	checkpointNext int64
 }
 
 // cycle is what lies between two commits.
@@ -132,6 +148,9 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 			e.drop(p)
 		}
 		e.restores.wait()
+		for _, w := range e.left {
+			<-w.done
+		}
 		for _, w := range e.workers {
 			w.stop()
 		}
@@ -173,6 +192,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 		return err
 	}
 	e.sweep()
+	e.checkpoint()
 	e.publish()
 	e.session.Release()
 	return e.allHalted()

@@ -238,9 +238,13 @@ func (s *stream) Restore(_ context.Context, p Partition, b Builder) (Restored, e
 	s.mu.Unlock()
 	if at.Metadata == "" {
 		shard, err := b.Fresh(false)
-		return Restored{shard, at.Next}, err
+		return Restored{Shard: shard, Next: at.Next}, err
 	}
-	rebuild, err := b.Rebuild(at.Metadata)
+	state, err := ParseMetadata(at.Metadata)
+	if err != nil {
+		return Restored{}, err
+	}
+	rebuild, err := b.Rebuild(state)
 	if err != nil {
 		return Restored{}, err
 	}
@@ -253,7 +257,7 @@ func (s *stream) Restore(_ context.Context, p Partition, b Builder) (Restored, e
 		batch.Oversize = append(batch.Oversize, s.sizeLimit > 0 && len(r.Value) > s.sizeLimit)
 	}
 	rebuild.Learn(batch)
-	return Restored{rebuild.Done(first, at.Next), at.Next}, nil
+	return Restored{Shard: rebuild.Done(first, at.Next), Next: at.Next}, nil
 }
 
 func newStream(partitions int) *stream {

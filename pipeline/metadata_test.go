@@ -12,16 +12,24 @@ import (
 func TestMetadataRoundTrip(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Window.Span = 7 * time.Second })
 	for i := range 50 {
-		text := s.metadata()
+		want := s.State()
+		text := want.Metadata()
 		if len(text) > 400 {
 			t.Fatalf("%d bytes: %s", len(text), text)
 		}
-		got, _, err := parseMetadata(text, s.print)
+		got, err := ParseMetadata(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := s.window.State(); fmt.Sprint(got) != fmt.Sprint(want) {
+		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
+		}
+		binary := want.AppendBinary(nil)
+		if len(binary) > 120 {
+			t.Fatalf("%d bytes of binary form", len(binary))
+		}
+		if got, rest, err := ParseState(append(binary, "rest"...)); err != nil || string(rest) != "rest" || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("binary, %v, with rest %q:\ngot  %+v\nwant %+v", err, rest, got, want)
 		}
 		s.Process(batchOf(int64(i), fmt.Sprintf(`{"id":%d}`, i)))
 	}
@@ -37,8 +45,8 @@ func TestMetadataIsShort(t *testing.T) {
 		b.Offsets = append(b.Offsets, math.MaxInt64-8+i)
 	}
 	s.Process(b)
-	text := s.metadata()
-	if _, _, err := parseMetadata(text, s.print); err != nil || strings.Count(text, lateKept) != 8 || len(text) >= 600 {
+	text := s.State().Metadata()
+	if _, err := ParseMetadata(text); err != nil || strings.Count(text, lateKept) != 8 || len(text) >= 620 {
 		t.Errorf("%d bytes, %v: %s", len(text), err, text)
 	}
 }
@@ -46,40 +54,53 @@ func TestMetadataIsShort(t *testing.T) {
 func TestMetadataText(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Window.Span = 7 * time.Second })
 	s.Process(batchOf(0, `{"id":1}`, `{"id":2}`))
-	want := "streamdedup/1 " + s.print + " 1000 1700000001000 record 0 0,0,0 1700000000@0 1700000001@1"
-	if got := s.metadata(); got != want {
+	want := "streamdedup/2 " + s.print + " 1000 1700000001000 record 0 0,0,0 1 1700000000@0 1700000001@1"
+	if got := s.State().Metadata(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	before := "streamdedup/1 " + s.print + " 1000 1700000001000 record 0 0,0,0 1700000000@0 1700000001@1"
+	if got, err := ParseMetadata(before); err != nil || fmt.Sprint(got) != fmt.Sprint(s.State()) {
+		t.Errorf("version 1, %v: got  %+v\nwant %+v", err, got, s.State())
 	}
 }
 
 func TestMetadataThatIsNotOurs(t *testing.T) {
 	s := shardOf(t, nil)
 	s.Process(batchOf(0, `{"id":1}`))
-	good := s.metadata()
+	good := s.State().Metadata()
 	for text, want := range map[string]error{
 		"":                                       ErrNoState,
 		"consumer-1-2f3c":                        ErrNoState,
 		"streamdedup/":                           ErrNoState,
 		"streamdedup/1":                          ErrNoState,
-		"streamdedup/2 " + good[14:]:             ErrForeignState,
+		"streamdedup/3 " + good[14:]:             ErrForeignState,
 		good[:len(good)-3] + "x":                 ErrNoState,
 		strings.Replace(good, "0,0,0", "0,0", 1): ErrNoState,
 		strings.Replace(good, "0,0,0", "0,0,x", 1):            ErrNoState,
 		strings.Replace(good, "record", "moon", 1):            ErrNoState,
-		strings.Replace(good, s.print, "0123456789abcdef", 1): ErrForeignState,
 	} {
-		if _, _, err := parseMetadata(text, s.print); !errors.Is(err, want) {
+		if _, err := ParseMetadata(text); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
+	}
+	foreign := s.State()
+	foreign.Fingerprint = "0123456789abcdef"
+	if _, err := NewRebuild(s.rules, p0, foreign); !errors.Is(err, ErrForeignState) {
+		t.Errorf("another fingerprint: %v", err)
 	}
 }
 
 func FuzzParseMetadata(f *testing.F) {
+	f.Add("streamdedup/2 0123456789abcdef 1000 1700000001000 record 0 0,0,0 1 1700000000@0 1700000001@1")
 	f.Add("streamdedup/1 0123456789abcdef 1000 1700000001000 record 0 0,0,0 1700000000@0 1700000001@1")
 	f.Fuzz(func(t *testing.T, text string) {
 		// What it accepts it reads as words of the right kind, and never panics.
-		state, _, err := parseMetadata(text, "0123456789abcdef")
-		if err == nil && len(strings.Fields(text)) != 7+len(state.Generations) {
+		state, err := ParseMetadata(text)
+		words := 8
+		if strings.HasPrefix(strings.TrimSpace(text), "streamdedup/1") {
+			words = 7
+		}
+		if err == nil && len(strings.Fields(text)) != words+len(state.Window.Generations) {
 			t.Errorf("%q gave %+v", text, state)
 		}
 	})
@@ -120,17 +141,6 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A window of another length means other generations: it is refused by name.
-func TestRebuildRefusesAnotherWindow(t *testing.T) {
-	s := shardOf(t, nil)
-	s.Process(batchOf(0, `{"id":1}`))
-	cfg := s.rules
-	cfg.Window.Span = 2 * time.Hour
-	if _, err := NewRebuild(cfg, p0, s.metadata()); !errors.Is(err, ErrForeignState) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A late record that the policy dropped never came out. A restart under another
 // policy must not learn it: its next copy is the first.
 func TestRebuildKeepsToThePolicyOfItsTime(t *testing.T) {
@@ -141,7 +151,7 @@ func TestRebuildKeepsToThePolicyOfItsTime(t *testing.T) {
 	cfg := s.rules
 	cfg.OnLate = Pass
 	for range 2 { // the second restart knows of the first one's time only from the metadata
-		r, err := NewRebuild(cfg, p0, s.metadata())
+		r, err := NewRebuild(cfg, p0, s.State())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +185,7 @@ func TestRebuildKeepsToTheLimitOfItsTime(t *testing.T) {
 		t.Fatal(got)
 	}
 	for restart, raised := range []int64{100, 200, 200} {
-		r, err := NewRebuild(s.rules, p0, s.metadata())
+		r, err := NewRebuild(s.rules, p0, s.State())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,12 +206,12 @@ func TestRebuildKeepsToTheLimitOfItsTime(t *testing.T) {
 
 // An old limit is forgotten with the generations that it counted for.
 func TestSizeLimit(t *testing.T) {
-	l := sizeLimit{}.change(100, 0).change(100, 5).change(0, 6)
-	if l != (sizeLimit{now: 100}) {
+	l := SizeLimit{}.change(100, 0).change(100, 5).change(0, 6)
+	if l != (SizeLimit{Now: 100}) {
 		t.Errorf("one limit: %v", l)
 	}
 	l = l.change(50, 10).change(200, 20)
-	if l != (sizeLimit{now: 200, before: 50, since: 20}) || l.least() != 50 {
+	if l != (SizeLimit{Now: 200, Before: 50, Since: 20}) || l.least() != 50 {
 		t.Errorf("lowered and raised: %v", l)
 	}
 	if got := l.from(19); got != l {

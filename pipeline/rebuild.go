@@ -3,51 +3,63 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/window"
 )
 
-// Rebuild makes a shard again from the metadata of a committed offset and the
-// input that came before it. It judges nothing, emits nothing and counts
-// nothing. In doubt it does not learn, so that a record passes: it leaves out
-// what a policy may have kept from the output.
+// Rebuild makes a shard again from its state and what it had learned: a
+// checkpoint, the changelog, and the input where those have gaps. It judges nothing,
+// emits nothing and counts nothing. In doubt it does not learn, so that a record
+// passes: from the input it leaves out what a policy may have kept from the output.
 //
-// Use: [Builder.Rebuild], then Learn for the records from From up to the
-// committed offset, then Done. It has one owner.
+// Use: [Builder.Rebuild]; Load, if there is a checkpoint; Learn and LearnChange in
+// any order; then Done. It has one owner.
 type Rebuild struct {
 	shard  *Shard
 	window *window.Rebuilder
 	learn  [chunk]bool
 }
 
-// NewRebuild prepares to make the shard of p from metadata. Its errors do not name
-// p: who asked does.
-func NewRebuild(cfg Config, p Partition, metadata string) (*Rebuild, error) {
+// NewRebuild prepares to make the shard of p with that state. Its errors do not
+// name p: who asked does.
+func NewRebuild(cfg Config, p Partition, state State) (*Rebuild, error) {
 	s, err := newShard(cfg, p)
 	if err != nil {
 		return nil, err
 	}
-	state, limit, err := parseMetadata(metadata, s.print)
+	if err := state.check(s.print); err != nil {
+		return nil, errors.Join(err, s.set.Close())
+	}
+	rebuilder, err := window.Rebuild(s.rules.window(), s.set, state.Window)
 	if err != nil {
 		return nil, errors.Join(err, s.set.Close())
 	}
-	if want := s.rules.window().Slice(); state.Slice != want {
-		return nil, errors.Join(fmt.Errorf("the window was changed: generations were %d ms long, now %d ms: %w",
-			state.Slice, want, ErrForeignState), s.set.Close())
-	}
-	rebuilder, err := window.Rebuild(s.rules.window(), s.set, state)
-	if err != nil {
-		return nil, errors.Join(err, s.set.Close())
-	}
-	s.limit = limit
+	s.limit = state.Limit
 	return &Rebuild{shard: s, window: rebuilder}, nil
 }
 
-// From is the first offset to learn, -1 when there is nothing to learn.
+// Load takes the memory that a checkpoint holds. After an error the Rebuild is of
+// no use any more: close it.
+func (r *Rebuild) Load(head *CheckpointHead, body io.Reader) error {
+	s := r.shard
+	if err := head.State.check(s.print); err != nil {
+		return err
+	}
+	if have := s.set.Geometry(); head.Geometry != have {
+		return fmt.Errorf("the filter was %s, now it is %s: %w", head.Geometry, have, ErrForeignState)
+	}
+	if err := s.set.Load(head.SetHead, body); err != nil {
+		return err
+	}
+	return r.window.Loaded(head.State.Window.Rotation, head.Added)
+}
+
+// From is the first offset of the input that matters, -1 when none does.
 func (r *Rebuild) From() int64 { return r.window.From() }
 
-// Learn takes the next records of the input, in offset order. Of b it reads the
+// Learn takes records of the input, in offset order. Of b it reads the
 // records, their offsets, and which are too large for the output.
 func (r *Rebuild) Learn(b *Batch) {
 	for from := 0; from < len(b.Records); from += chunk {
@@ -75,9 +87,21 @@ func (r *Rebuild) chunk(b *Batch, from, to int) {
 	r.window.Learn(x.offsets[:n], x.times[:n], x.hashes[:n], r.learn[:n])
 }
 
-// Done is the shard, which goes on at next. FirstKnown is the first offset that
-// could be read: where it lies after From, retention has deleted a part of what
-// the shard should know, and its coverage of the window is below 1.
+// LearnChange takes a change, or a part of one. It fails with [ErrForeignState]
+// for one of another configuration.
+func (r *Rebuild) LearnChange(c *Change) error {
+	if err := c.State.check(r.shard.print); err != nil {
+		return err
+	}
+	for _, run := range c.Learned {
+		r.window.LearnRun(window.Run{Rotation: run.Rotation, Until: run.Until}, run.Hashes)
+	}
+	return nil
+}
+
+// Done is the shard, which goes on at next. FirstKnown is the first offset whose
+// teaching is known: where it lies after From, a part of what the shard should know
+// is lost, and its coverage of the window is below 1.
 func (r *Rebuild) Done(firstKnown, next int64) *Shard {
 	s := r.shard
 	s.window = r.window.Done(firstKnown)
@@ -91,9 +115,31 @@ func (r *Rebuild) Done(firstKnown, next int64) *Shard {
 // come out.
 func (r *Rebuild) SizeLimit() int64 { return r.shard.limit.least() }
 
-// Unlearned is how many records found their generation full: repeats of them
-// pass.
+// Unlearned is how many hashes found their generation full: repeats of them pass.
 func (r *Rebuild) Unlearned() uint64 { return r.window.Unlearned() }
 
 // Close gives the memory back when the rebuild is given up.
 func (r *Rebuild) Close() error { return r.shard.Close() }
+
+// Rewind is s for a stream whose reading goes on at an earlier offset on purpose.
+func (s State) Rewind(next int64) State {
+	s.Window = s.Window.Rewind(next)
+	return s
+}
+
+// checkpointHead is the head of a checkpoint whose body was copied by now. The
+// caller knows the offsets of its beginning and those of the changelog.
+func (s *Shard) checkpointHead() CheckpointHead {
+	return CheckpointHead{
+		Partition: s.partition,
+		State:     s.State(),
+		Next:      s.next,
+		Added:     s.window.Stats().Loads,
+		Geometry:  s.set.Geometry(),
+		SetHead:   s.set.AppendHead(nil),
+		BodyBytes: s.set.BodyBytes(),
+	}
+}
+
+// copyBody appends a part of the body.
+func (s *Shard) copyBody(b []byte, from, to uint64) []byte { return s.set.AppendBody(b, from, to) }

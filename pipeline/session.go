@@ -55,12 +55,13 @@ type Assigned struct {
 	Epoch     uint64
 }
 
-// Position is the next offset of a partition to read, and the metadata to
-// keep beside it.
+// Position is the next offset of a partition to read, the metadata to keep beside
+// it, and what the cycle taught the partition's shard, nil where nobody logs it.
 type Position struct {
 	Partition Partition
 	Next      int64
 	Metadata  string
+	Change    *Change
 }
 
 // Settlement says what became of a transaction, after asking whom one must.
@@ -91,6 +92,8 @@ type CommitResult struct {
 	Epochs map[Partition]uint64
 	// Gone are partitions no longer ours.
 	Gone []Partition
+	// Logged is, after a commit, where the changelog's partitions end.
+	Logged map[Partition]int64
 }
 
 // Refusal is one record that cannot be written.
@@ -118,21 +121,21 @@ type Builder interface {
 	// Fresh is a shard that has seen nothing. Cold says that it should have: its
 	// coverage of the window starts at zero.
 	Fresh(cold bool) (*Shard, error)
-	// Rebuild prepares to learn, from re-read input, the state that metadata
-	// describes. It fails with [ErrForeignState] when the metadata is of another
-	// key spec, seed, scope or filter kind, and with [ErrNoState] when it is no
-	// metadata of ours.
-	Rebuild(metadata string) (*Rebuild, error)
+	// Rebuild prepares to make the shard with that state. It fails with
+	// [ErrForeignState] when that is of another key spec, seed, scope or filter kind.
+	Rebuild(state State) (*Rebuild, error)
 }
 
 // Restored is a shard with the offset its state is true for.
 type Restored struct {
 	Shard *Shard
 	Next  int64
+	// LogEnd is the end of the changelog's partition, whose changes are all in it.
+	LogEnd int64
 }
 
 var (
-	// ErrNoState is returned for commit metadata that this program did not write.
+	// ErrNoState is returned where a state should be and is none of this program's.
 	ErrNoState = errors.New("no state of ours in the offset metadata")
 	// ErrForeignState is returned for state of another key spec, seed, scope or
 	// filter kind.

@@ -31,7 +31,8 @@ type Shard struct {
 	next      int64   // the next offset to judge
 	stopped   *Stop   // it judges nothing more until a rollback
 	refusals  []Refusal
-	limit     sizeLimit
+	limit     SizeLimit
+	log       changeLog
 
 	in      window.Batch // views into scratch
 	scratch scratch
@@ -77,7 +78,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
-	s := &Shard{rules: cfg, extractor: extractor, partition: p}
+	s := &Shard{rules: cfg, extractor: extractor, partition: p, log: changeLog{on: cfg.LogChanges}}
 	if cfg.Time != TimeNone {
 		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat); err != nil {
 			return nil, fmt.Errorf("make shard of %s: %w", p, err)
@@ -116,6 +117,7 @@ func (s *Shard) Process(b *Batch) {
 func (s *Shard) judge(b *Batch, from, to int) {
 	n, stop := s.extract(b, from, to)
 	observed, full := s.window.Observe(&s.in)
+	s.log.take(&s.in)
 	if observed < n {
 		stop = s.stop(b, from+observed, windowReason(full), nil)
 	}
@@ -160,6 +162,7 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	s.in = window.Batch{
 		Offsets: x.offsets[:n], Times: x.times[:n], Hashes: x.hashes[:n], HasID: x.hasID[:n],
 		NoLearn: x.noLearn[:n], Learn: x.learn[:n], Ages: x.ages[:n], Marks: x.marks[:n],
+		Runs: s.in.Runs,
 	}
 	if s.clock != nil {
 		s.in.Now = b.Now
@@ -272,10 +275,15 @@ func (s *Shard) Next() int64 { return s.next }
 // Begin sets the next offset of a shard that has judged nothing yet.
 func (s *Shard) Begin(next int64) { s.start, s.next = next, next }
 
-// Position is the next offset, and as metadata what it takes to rebuild the
-// shard's memory from the input.
+// Position is the next offset, as metadata what it takes to rebuild the shard's
+// memory from the input, and what was learned since the last commit.
 func (s *Shard) Position() Position {
-	return Position{Partition: s.partition, Next: s.next, Metadata: s.metadata()}
+	state := s.State()
+	p := Position{Partition: s.partition, Next: s.next, Metadata: state.Metadata()}
+	if s.log.on {
+		p.Change = &Change{Begin: s.start, Next: s.next, State: state, Learned: s.log.live(state.Window.Rotation)}
+	}
+	return p
 }
 
 // Seal ends the cycle: what comes after it is another's.
@@ -289,6 +297,9 @@ func (s *Shard) Commit() {
 	s.window.Commit()
 	s.start = s.sealed[0]
 	s.sealed = append(s.sealed[:0], s.sealed[1:]...)
+	if len(s.sealed) == 0 && s.next == s.start {
+		s.log.clear()
+	}
 	kept := s.refusals[:0]
 	for _, r := range s.refusals {
 		if r.Offset >= s.start {
@@ -302,6 +313,7 @@ func (s *Shard) Commit() {
 func (s *Shard) Rollback() {
 	s.window.Rollback()
 	s.next, s.sealed = s.start, s.sealed[:0]
+	s.log.clear()
 	s.stopped = nil
 }
 

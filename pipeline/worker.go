@@ -47,6 +47,7 @@ const (
 	opCommit
 	opRollback
 	opSweep
+	opCopy
 	opQuit
 )
 
@@ -57,7 +58,10 @@ type task struct {
 	batch *Batch
 	// journal is how much it would take to undo the shard's open cycle.
 	journal uint64
-	err     error
+	// buf takes the bytes [from, to) of the shard's body.
+	buf      []byte
+	from, to uint64
+	err      error
 }
 
 // worker runs the shards that it owns. Between putting a task in and taking the
@@ -120,6 +124,8 @@ func (t *task) run() {
 		t.shard.Rollback()
 	case opSweep:
 		t.shard.Sweep()
+	case opCopy:
+		t.buf = t.shard.copyBody(t.buf, t.from, t.to)
 	}
 }
 

@@ -103,6 +103,19 @@ type Batch struct {
 	Ages []uint8
 	// Marks is an output.
 	Marks []Marks
+	// Runs is an output that is appended to its own memory: the stretches of the
+	// batch between two rotations, in order. It may have empty ones.
+	Runs []Run
+}
+
+// Run is a stretch of a batch whose new hashes are in the same generation.
+type Run struct {
+	// To is the index of the first record after it.
+	To int
+	// Rotation was the window's, see [State].
+	Rotation uint64
+	// Until is the stream time at its end, NoTime while that was the wall clock's.
+	Until int64
 }
 
 // check panics when the caller has mixed up the arrays: going on would judge

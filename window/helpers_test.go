@@ -89,7 +89,7 @@ func (r *reader) fill(records []record) *Batch {
 	b := &r.batch
 	*b = Batch{
 		Offsets: b.Offsets[:0], Times: b.Times[:0], Hashes: b.Hashes[:0], HasID: b.HasID[:0], NoLearn: b.NoLearn[:0],
-		Learn: b.Learn[:0], Ages: b.Ages[:0], Marks: b.Marks[:0], Now: records[0].now,
+		Learn: b.Learn[:0], Ages: b.Ages[:0], Marks: b.Marks[:0], Runs: b.Runs, Now: records[0].now,
 	}
 	for _, rec := range records {
 		b.Offsets = append(b.Offsets, rec.offset)

@@ -3,22 +3,23 @@ package window
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
 )
 
-// learnAtOnce is how many records a Rebuilder hands to the set in one call: many
+// learnAtOnce is how many hashes a Rebuilder hands to the set in one call: many
 // enough to overlap their cache misses, few enough for arrays of its own.
 const learnAtOnce = 256
 
-// Rebuilder makes a window again from its [State] and the input that it was
-// learned from. Use: [Rebuild], then Learn for the records from From up to the
-// state's own position, then Done. It has one owner.
+// Rebuilder makes a window again from its [State] and what it had learned. That
+// comes from up to three places, in any order but that the first one comes first:
+// a copy of the set (Loaded), the input itself (Learn), and a log of what was
+// learned (LearnRun). Done ends it. It has one owner.
 //
-// From the input alone it cannot be told which copies in the range taught the
-// original: the first may have been a repeat of one before From, and a later one
-// learned anew. So a rebuilt window learns every copy, once in each generation. It
+// A copy and a log give back the very memory. From the input it cannot be told
+// which copies in the range taught the original: the first may have been a repeat
+// of one before From, and a later one learned anew. So what comes from the input
+// is learned from every copy, once in each generation. The window then
 // holds a hash at least as long as the original, and at most until the span and
 // one slice after the last copy in the range. Three things make it forget earlier:
 //
@@ -26,11 +27,13 @@ const learnAtOnce = 256
 //     output, a record that may have been late is left out.
 //   - The repeats take room. A generation may therefore be full before it has
 //     taken all that it took before; Unlearned counts the records that found it so.
-//   - What the input has lost is not known; see Done.
+//   - What is lost is not known; see Done.
 type Rebuilder struct {
-	w         *Window
-	gens      []Generation // of the state
-	current   int          // the one that is being learned
+	w   *Window
+	was State
+	// age is, for each of was.Generations, which generation it is now. One of
+	// filter.Generations and more is forgotten.
+	age       []int
 	unlearned uint64
 
 	learn [learnAtOnce]bool
@@ -38,31 +41,78 @@ type Rebuilder struct {
 }
 
 // Rebuild starts the rebuilding of a window whose state was s. The set must be
-// empty, as for [New]. A state with another slice length is refused, since its
-// generations mean other times, and so is a damaged one.
+// empty, as for [New], or be loaded before [Rebuilder.Loaded]. A damaged state is
+// refused.
+//
+// The state may be of another span. Its generations are then put into those of
+// the new length by their times, each by its end, so that nothing is forgotten
+// early; what was learned in one may be held for up to its length longer. Where
+// the span grew, the coverage is below 1 until it is full.
 func Rebuild(cfg Config, set filter.Set, s State) (*Rebuilder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("rebuild window: %w", err)
 	}
-	if s.Slice != cfg.Slice() {
-		return nil, fmt.Errorf("rebuild window: the state has generations of %v, a window of %v has generations of %v: go on with the window that the state was made with, or without the state",
-			time.Duration(s.Slice)*time.Millisecond, cfg.Span, time.Duration(cfg.Slice())*time.Millisecond)
-	}
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("rebuild window: the state is damaged: %w", err)
 	}
-	c := core{m: NoTime, knownFrom: s.KnownFrom}
-	if len(s.Generations) > 0 {
-		first := s.Generations[0]
-		c.m, c.believed = s.StreamTime, s.Believed
-		c.number, c.begun = first.Number, 1
-		c.gens[0] = generation{firstOffset: first.FirstOffset, lateKept: first.LateKept}
+	r := &Rebuilder{was: s, w: newWindow(cfg, set, core{m: NoTime, knownFrom: s.KnownFrom, rotation: s.Rotation})}
+	if s.Slice != r.w.slice {
+		r.w.rotation = (s.Rotation>>lineageShift + 1) << lineageShift
 	}
-	return &Rebuilder{w: newWindow(cfg, set, c), gens: s.Generations}, nil
+	if len(s.Generations) > 0 {
+		r.place()
+	}
+	return r, nil
+}
+
+// lineageShift is where in a rotation the count of changed slices begins.
+const lineageShift = 32
+
+// place finds the place of the old generations among the new ones.
+func (r *Rebuilder) place() {
+	w, old := r.w, r.was.Generations
+	w.m, w.believed = r.was.StreamTime, r.was.Believed
+	w.number = old[len(old)-1].Number
+	r.age = make([]int, len(old))
+	for i := range old {
+		r.age[i] = len(old) - 1 - i
+	}
+	if r.was.Slice != w.slice {
+		w.number = floorDiv(w.m, w.slice)
+		for i, g := range old {
+			r.age[i] = r.ageOf((g.Number+1)*r.was.Slice - 1)
+		}
+		if len(old) == filter.Generations {
+			r.forgotBefore(old[0].Number * r.was.Slice)
+		}
+	}
+	w.begun = min(r.age[0]+1, filter.Generations)
+	for i := len(old) - 1; i >= 0 && r.age[i] < filter.Generations; i-- {
+		for age := r.age[i]; age < w.begun; age++ {
+			w.gens[age].firstOffset = old[i].FirstOffset
+		}
+		w.gens[r.age[i]].lateKept = w.gens[r.age[i]].lateKept || old[i].LateKept
+	}
+}
+
+// ageOf is the age of the generation that a stream time lies in, at least 0.
+func (r *Rebuilder) ageOf(t int64) int {
+	back := r.w.number - floorDiv(t, r.w.slice)
+	return int(min(max(0, back), filter.Generations))
+}
+
+// forgotBefore says that what was learned before stream time t is not known.
+func (r *Rebuilder) forgotBefore(t int64) {
+	if t = known(t); r.w.knownFrom == 0 || r.w.knownFrom < t {
+		r.w.knownFrom = t
+	}
 }
 
 // validate finds what no window's State has.
 func (s State) validate() error {
+	if s.Slice <= 0 {
+		return fmt.Errorf("generations of %d ms", s.Slice)
+	}
 	if len(s.Generations) == 0 {
 		return nil
 	}
@@ -94,110 +144,176 @@ func (s State) validate() error {
 	return nil
 }
 
-// From is the offset of the first record to learn, that of the oldest live
-// generation, or -1 when the state has no generation and nothing is to learn.
-func (r *Rebuilder) From() int64 {
-	if len(r.gens) == 0 {
-		return -1
+// Rewind is s for a stream whose reading goes on at an earlier offset, next, on
+// purpose: what the window knows it goes on to know.
+func (s State) Rewind(next int64) State {
+	gens := make([]Generation, len(s.Generations))
+	copy(gens, s.Generations)
+	for i := range gens {
+		gens[i].FirstOffset = min(gens[i].FirstOffset, next)
 	}
-	return r.gens[0].FirstOffset
+	s.Generations = gens
+	return s
 }
 
-// Learn takes the next records, in offset order, in arrays of equal length. Where
-// learn is false the record has no ID or never came out, and teaches nothing.
-// Offsets alone say which generation a record belongs to. Records before From
-// are passed over, since what they taught is forgotten.
+// Loaded says that the set was loaded with what a window held whose state had
+// the given rotation, and whose generations had taken as many hashes, by age. It
+// is called before anything is learned. It fails when that is no earlier state of
+// this window, or one of another span.
+func (r *Rebuilder) Loaded(rotation uint64, added [filter.Generations]uint64) error {
+	if rotation>>lineageShift != r.w.rotation>>lineageShift {
+		return errors.New("load window: the copy is of a window of another span")
+	}
+	if rotation > r.w.rotation {
+		return fmt.Errorf("load window: the copy is of rotation %d, the state only of %d", rotation, r.w.rotation)
+	}
+	behind := int(min(r.w.rotation-rotation, filter.Generations))
+	r.w.set.Rotate(behind)
+	for age := behind; age < filter.Generations; age++ {
+		r.w.gens[age].added = added[age-behind]
+	}
+	r.settle()
+	return nil
+}
+
+// From is the offset of the first record to learn from the input, that of the
+// oldest live generation, or -1 when the state has no generation and nothing is
+// to learn.
+func (r *Rebuilder) From() int64 {
+	if len(r.age) == 0 {
+		return -1
+	}
+	return r.w.gens[r.w.begun-1].firstOffset
+}
+
+// Learn takes records of the input, in offset order, in arrays of equal length.
+// Where learn is false the record has no ID or never came out, and teaches
+// nothing. Offsets alone say which generation a record belongs to. Records before
+// From are passed over, since what they taught is forgotten.
 func (r *Rebuilder) Learn(offsets, times []int64, hashes []filter.Hash, learn []bool) {
 	if n := len(offsets); len(times) != n || len(hashes) != n || len(learn) != n {
 		panic(fmt.Sprintf("BUG: window: the arrays of %d records to learn differ in length", n))
 	}
-	if len(r.gens) == 0 {
+	if len(r.age) == 0 {
 		return
 	}
 	for from := 0; from < len(offsets); {
-		if offsets[from] < r.From() {
+		i := r.holds(offsets[from])
+		if i < 0 || r.age[i] >= filter.Generations {
 			from++
 			continue
 		}
-		for r.beyond(offsets[from]) {
-			r.next()
-		}
 		to := from + 1
-		for to < min(len(offsets), from+learnAtOnce) && !r.beyond(offsets[to]) {
+		for to < min(len(offsets), from+learnAtOnce) && r.holds(offsets[to]) == i {
 			to++
 		}
-		r.add(times[from:to], hashes[from:to], learn[from:to])
+		earliest := r.earliest(i)
+		wants := r.learn[:to-from]
+		for k, t := range times[from:to] {
+			late := t > 0 && t < earliest
+			wants[k] = learn[from+k] && !late
+		}
+		r.add(r.age[i], hashes[from:to], wants)
 		from = to
 	}
-	r.w.set.Seal()
-	r.w.set.Commit()
+	r.settle()
 }
 
-// beyond is whether the record at offset belongs to a later generation than the
-// current one.
-func (r *Rebuilder) beyond(offset int64) bool {
-	return r.current+1 < len(r.gens) && offset >= r.gens[r.current+1].FirstOffset
-}
-
-// next goes on to the next generation of the state.
-func (r *Rebuilder) next() {
-	r.current++
-	r.w.number++
-	r.w.rotate(1, r.gens[r.current].FirstOffset)
-	r.w.gens[0].lateKept = r.gens[r.current].LateKept
-}
-
-// add learns at most learnAtOnce records of the current generation.
-func (r *Rebuilder) add(times []int64, hashes []filter.Hash, learn []bool) {
-	earliest := r.earliest()
-	wants, ages := r.learn[:len(times)], r.ages[:len(times)]
-	for i, t := range times {
-		late := t > 0 && t < earliest
-		wants[i] = learn[i] && !late
+// holds is which of the old generations the record at offset belongs to, -1 for
+// one that is forgotten.
+func (r *Rebuilder) holds(offset int64) int {
+	i := len(r.was.Generations) - 1
+	for i >= 0 && offset < r.was.Generations[i].FirstOffset {
+		i--
 	}
-	filling := &r.w.gens[0]
-	added := r.w.set.Learn(0, hashes, wants, r.w.cfg.GenerationCapacity-filling.added, ages)
-	filling.added += added
+	return i
+}
+
+// LearnRun takes hashes that the window had learned in one run of a batch. Those
+// of forgotten generations are passed over.
+func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
+	age := r.ageOfRun(run)
+	if len(r.age) == 0 || age >= filter.Generations {
+		return
+	}
+	for len(hashes) > 0 {
+		n := min(learnAtOnce, len(hashes))
+		wants := r.learn[:n]
+		for i := range wants {
+			wants[i] = true
+		}
+		r.add(age, hashes[:n], wants)
+		hashes = hashes[n:]
+	}
+	r.settle()
+}
+
+// ageOfRun is by rotations where the slice has not changed since, else by time.
+// In doubt the run is held longer.
+func (r *Rebuilder) ageOfRun(run Run) int {
+	switch {
+	case run.Rotation>>lineageShift == r.w.rotation>>lineageShift:
+		if run.Rotation > r.w.rotation {
+			return 0 // learned after the state was noted
+		}
+		return int(min(r.w.rotation-run.Rotation, filter.Generations))
+	case run.Until == NoTime:
+		return 0
+	}
+	return r.ageOf(run.Until)
+}
+
+// add learns at most learnAtOnce hashes in the generation of an age.
+func (r *Rebuilder) add(age int, hashes []filter.Hash, wants []bool) {
+	g, ages := &r.w.gens[age], r.ages[:len(hashes)]
+	added := r.w.set.Learn(age, hashes, wants, r.w.cfg.GenerationCapacity-min(g.added, r.w.cfg.GenerationCapacity), ages)
+	g.added += added
 	for i := range wants {
-		if wants[i] && ages[i]&1 == 0 { // not yet in this generation
+		if wants[i] && ages[i]&(1<<age) == 0 { // not yet in this generation
 			r.unlearned++
 		}
 	}
 	r.unlearned -= added
 }
 
-// earliest is the time below which a record of the current generation may have
-// been late. How far the stream was within the generation is not known, so it is
-// taken to be at its end. By the wall clock nothing is late.
-func (r *Rebuilder) earliest() int64 {
-	if !r.w.gens[0].lateKept || !r.w.believed {
+// earliest is the time below which a record of old generation i may have been
+// late. How far the stream was within the generation is not known, so it is taken
+// to be at its end; of the span it is known that seven slices are a little more. By
+// the wall clock nothing is late.
+func (r *Rebuilder) earliest(i int) int64 {
+	g := r.was.Generations[i]
+	if !g.LateKept || !r.was.Believed {
 		return NoTime
 	}
-	return r.w.upperEnd() - r.w.span
+	span := r.w.span
+	if r.was.Slice != r.w.slice {
+		span = filter.Sealed*(r.was.Slice-1) + 1
+	}
+	return (g.Number+1)*r.was.Slice - span
 }
 
-// Unlearned is how many records found their generation full, so that it does not
-// hold their hashes. An older one may.
+// settle leaves nothing to roll back.
+func (r *Rebuilder) settle() {
+	r.w.set.Seal()
+	r.w.set.Commit()
+}
+
+// Unlearned is how many hashes found their generation full, so that it does not
+// hold them. An older one may.
 func (r *Rebuilder) Unlearned() uint64 { return r.unlearned }
 
 // Done is the window, with nothing to roll back. The Rebuilder is of no further
-// use. firstKnown is the offset of the first record that could be read: where it
-// is after From, the input has lost what the window should know, and its coverage
+// use. firstKnown is the offset of the first record whose teaching is known: where
+// it is after From, something is lost that the window should know, and its coverage
 // is below 1 until that is out of the span.
 func (r *Rebuilder) Done(firstKnown int64) *Window {
 	w := r.w
-	for r.current+1 < len(r.gens) {
-		r.next()
+	if len(r.age) > 0 && firstKnown > r.From() {
+		r.forgotBefore(r.knownFrom(firstKnown))
 	}
-	if len(r.gens) > 0 && firstKnown > r.From() {
-		from := r.knownFrom(firstKnown)
-		if w.knownFrom == 0 || w.knownFrom < from {
-			w.knownFrom = from
-		}
+	if w.begun > 0 {
+		w.gens[0].lateKept = w.gens[0].lateKept || !w.cfg.LearnLate // from now on
 	}
-	w.gens[0].lateKept = w.gens[0].lateKept || !w.cfg.LearnLate // from now on
-	w.set.Seal()
-	w.set.Commit()
 	w.base = w.core
 	return w
 }
@@ -206,10 +322,10 @@ func (r *Rebuilder) Done(firstKnown int64) *Window {
 // known as a whole, or now if none is: how far the stream was at the first known
 // record, within its generation, is not known.
 func (r *Rebuilder) knownFrom(firstKnown int64) int64 {
-	for _, g := range r.gens {
+	for _, g := range r.was.Generations {
 		if g.FirstOffset >= firstKnown {
-			return known(g.Number * r.w.slice)
+			return g.Number * r.was.Slice
 		}
 	}
-	return known(r.w.m)
+	return r.w.m
 }

@@ -242,7 +242,7 @@ func TestRebuildRefuses(t *testing.T) {
 		spoil func(*State)
 	}{
 		{"", func(*State) {}},
-		{"generations of 20ms, a window of 70ms has generations of 10ms", func(s *State) { s.Slice = 20 }},
+		{"generations of 0 ms", func(s *State) { s.Slice = 0 }},
 		{"11 generations", func(s *State) { s.Generations = make([]Generation, 11) }},
 		{"generation 101 is filling, stream time 1020 ms lies in 102", func(s *State) { s.StreamTime = 1020 }},
 		{"", func(s *State) { s.StreamTime, s.Believed = 1009, true }}, // after the clock's time

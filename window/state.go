@@ -7,7 +7,7 @@ import (
 )
 
 // coreBytes is the size of core in AppendState, near enough to that in memory.
-const coreBytes = 8*5 + 24*filter.Generations
+const coreBytes = 8*6 + 24*filter.Generations
 
 // Seal ends the current section of the journal.
 func (w *Window) Seal() {
@@ -67,6 +67,11 @@ type State struct {
 	KnownFrom int64
 	// Slice is the length of a generation in milliseconds.
 	Slice int64
+	// Rotation counts the generations that were begun after the first, in the low
+	// half, and in the high half how often the slice was changed since. What was
+	// learned in a generation can so be told from what was learned in another,
+	// also after their numbers have changed (see [Generation]).
+	Rotation uint64
 	// Generations are the live ones that have begun, oldest first; the last is the
 	// one filling. Their numbers are consecutive.
 	Generations []Generation
@@ -78,6 +83,7 @@ func (w *Window) State() State {
 		Believed:    w.believed,
 		KnownFrom:   w.knownFrom,
 		Slice:       w.slice,
+		Rotation:    w.rotation,
 		Generations: make([]Generation, w.begun),
 	}
 	if w.begun > 0 {
@@ -162,7 +168,7 @@ func (w *Window) AppendState(b []byte) []byte {
 }
 
 func (c *core) appendTo(b []byte) []byte {
-	for _, v := range [...]uint64{uint64(c.m), flag(c.believed), uint64(c.knownFrom), uint64(c.number), uint64(c.begun)} {
+	for _, v := range [...]uint64{uint64(c.m), flag(c.believed), uint64(c.knownFrom), uint64(c.number), c.rotation, uint64(c.begun)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	for _, g := range c.gens {

@@ -27,11 +27,12 @@ type Window struct {
 // core is what a window knows apart from its set. It is a small value, so the
 // journal of it is copies.
 type core struct {
-	m         int64 // stream time, NoTime before the first record
-	believed  bool  // m comes from a record, not from the wall clock
-	knownFrom int64 // see State.KnownFrom
-	number    int64 // of the filling generation; age a has number-a
-	begun     int   // how many generations are live: gens[:begun]
+	m         int64  // stream time, NoTime before the first record
+	believed  bool   // m comes from a record, not from the wall clock
+	knownFrom int64  // see State.KnownFrom
+	number    int64  // of the filling generation; age a has number-a
+	rotation  uint64 // see State.Rotation
+	begun     int    // how many generations are live: gens[:begun]
 	gens      [filter.Generations]generation
 }
 
@@ -86,6 +87,7 @@ func (w *Window) MarkCold() {
 // to the set in one call.
 func (w *Window) Observe(b *Batch) (n int, stop Stop) {
 	b.check()
+	b.Runs = b.Runs[:0]
 	var jumped Marks // what the rotation at record n marks it with
 	for n < len(b.Offsets) {
 		before := w.core
@@ -93,9 +95,11 @@ func (w *Window) Observe(b *Batch) (n int, stop Stop) {
 		b.Marks[n] |= jumped
 		if full := w.judge(b, n, end); full < end {
 			w.rewind(before, b, n, full)
+			w.run(b, full)
 			return full, StopFull
 		}
 		n = end
+		w.run(b, n)
 		switch why {
 		case endLate:
 			return n, StopLate
@@ -104,6 +108,15 @@ func (w *Window) Observe(b *Batch) (n int, stop Stop) {
 		}
 	}
 	return n, StopNone
+}
+
+// run notes that the records up to to were learned as the window is now.
+func (w *Window) run(b *Batch, to int) {
+	r := Run{To: to, Rotation: w.rotation, Until: NoTime}
+	if w.believed {
+		r.Until = w.m
+	}
+	b.Runs = append(b.Runs, r)
 }
 
 // ending is why follow came to its end.
@@ -215,6 +228,7 @@ func (w *Window) generation(offset int64) generation {
 // rotate makes n new generations that begin at the record at offset.
 func (w *Window) rotate(n int, offset int64) {
 	w.set.Rotate(n)
+	w.rotation += uint64(n)
 	copy(w.gens[n:], w.gens[:])
 	for age := range n {
 		w.gens[age] = w.generation(offset)

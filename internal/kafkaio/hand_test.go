@@ -28,8 +28,8 @@ func (b builder) Fresh(cold bool) (*pipeline.Shard, error) {
 	return pipeline.NewShard(b.rules, b.partition, cold)
 }
 
-func (b builder) Rebuild(metadata string) (*pipeline.Rebuild, error) {
-	return pipeline.NewRebuild(b.rules, b.partition, metadata)
+func (b builder) Rebuild(state pipeline.State) (*pipeline.Rebuild, error) {
+	return pipeline.NewRebuild(b.rules, b.partition, state)
 }
 
 func (s *scene) byHand() *hand {

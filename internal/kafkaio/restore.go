@@ -64,7 +64,11 @@ func (r *InputRestorer) Restore(ctx context.Context, p pipeline.Partition, b pip
 	if err != nil {
 		return pipeline.Restored{}, err
 	}
-	rebuild, err := b.Rebuild(at.metadata)
+	state, err := pipeline.ParseMetadata(at.metadata)
+	if err != nil {
+		return r.without(p, b, at, err)
+	}
+	rebuild, err := b.Rebuild(state)
 	if err != nil {
 		return r.without(p, b, at, err)
 	}

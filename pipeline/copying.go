@@ -1,0 +1,227 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A checkpoint is copied in steps between cycles: then all that a shard remembers
+// is committed, so a copy can never hold a trace of a transaction that did not
+// commit. The shard's own worker copies, so a step never sees half of a change.
+
+const (
+	// copyStep is how much a worker copies in one go, some tenths of a millisecond.
+	copyStep = 1 << 20
+	// copyBuffers lets the disk write while a worker copies.
+	copyBuffers = 4
+	// maxCopyTime is how much of one cycle goes into copying, and copyShare bounds
+	// it for short cycles.
+	maxCopyTime = 3 * time.Millisecond
+	copyShare   = 50
+)
+
+// copying is the checkpoint that is being made.
+type copying struct {
+	part     *part
+	began    time.Time
+	begin    int64
+	logBegin int64
+	rotation uint64
+	at, end  uint64 // of the body
+	out      *bodyWriter
+}
+
+// checkpoint goes on with the checkpoint that is being made, or begins the next
+// one that is due. It runs between cycles and never waits for the disk.
+func (e *Engine) checkpoint() {
+	if e.cfg.Checkpoints == nil {
+		return
+	}
+	if e.copying == nil {
+		e.beginCheckpoint()
+	}
+	stop := time.Now().Add(min(maxCopyTime, e.cfg.CommitInterval/copyShare))
+	for e.copying != nil && e.copyOne() && time.Now().Before(stop) {
+	}
+}
+
+// beginCheckpoint begins the checkpoint of the partition that has waited longest,
+// if one is due: its interval is over and it has moved.
+func (e *Engine) beginCheckpoint() {
+	var due *part
+	for _, p := range e.parts {
+		if p.shard == nil || time.Since(p.checkpointed) < e.cfg.CheckpointInterval || p.shard.Next() == p.checkpointNext {
+			continue
+		}
+		if due == nil || p.checkpointed.Before(due.checkpointed) ||
+			p.checkpointed.Equal(due.checkpointed) && p.name.compare(due.name) < 0 {
+			due = p
+		}
+	}
+	if due == nil {
+		return
+	}
+	due.checkpointed = time.Now()
+	e.copying = &copying{
+		part: due, began: due.checkpointed,
+		begin: due.shard.Next(), logBegin: due.logged, rotation: due.shard.State().Window.Rotation,
+		end: due.shard.set.BodyBytes(), out: startBodyWriter(e.cfg.Checkpoints, due.name),
+	}
+}
+
+// copyOne does one step. It reports whether another one may follow now.
+func (e *Engine) copyOne() bool {
+	c := e.copying
+	if ended, err := c.out.ended(); ended {
+		e.checkpointed(c, err)
+		return false
+	}
+	if c.at == c.end {
+		return false // the disk has it to end
+	}
+	if passed := c.part.shard.State().Window.Rotation - c.rotation; passed > c.part.shard.set.BodySpan() {
+		e.stopCopying(fmt.Errorf("the window moved on by %d generations while it was copied", passed))
+		return false
+	}
+	buf := c.out.buffer()
+	if buf == nil {
+		return false
+	}
+	to := min(c.end, c.at+copyStep)
+	c.part.worker.in.put(task{op: opCopy, shard: c.part.shard, buf: buf[:0], from: c.at, to: to})
+	t := c.part.worker.out.take()
+	e.result(t)
+	if t.err != nil {
+		e.stopCopying(t.err)
+		return false
+	}
+	c.at = to
+	c.out.write(t.buf)
+	if c.at == c.end {
+		head := c.part.shard.checkpointHead()
+		head.Begin, head.LogBegin, head.LogEnd = c.begin, c.logBegin, c.part.logged
+		c.part.checkpointNext = head.Next
+		c.out.finish(&head)
+	}
+	return true
+}
+
+// checkpointed takes note of how a checkpoint ended.
+func (e *Engine) checkpointed(c *copying, err error) {
+	e.copying = nil
+	took := time.Since(c.began)
+	if err != nil {
+		c.part.checkpointNext = -1 // to be tried again
+		e.cfg.Logger.Warn("no checkpoint: a restart would restore from an older one, or from the changelog",
+			"partition", c.part.name.String(), "error", err)
+	} else {
+		e.cfg.Logger.Debug("checkpoint", "partition", c.part.name.String(), "bytes", c.end,
+			"took", took.Round(time.Millisecond))
+	}
+	if e.cfg.Events.Checkpointed != nil {
+		e.cfg.Events.Checkpointed(c.part.name, took, c.end, err)
+	}
+}
+
+// stopCopying gives the checkpoint that is being made up.
+func (e *Engine) stopCopying(why error) {
+	c := e.copying
+	c.out.abort()
+	e.left = append(e.left, c.out)
+	e.checkpointed(c, why)
+}
+
+// forgetCopy gives it up for a partition that is no longer ours, unless the whole
+// of it is on its way to the disk: then it is as true as ever.
+func (e *Engine) forgetCopy(p *part) {
+	c := e.copying
+	if c == nil || c.part != p {
+		return
+	}
+	e.copying = nil
+	if c.at < c.end {
+		c.out.abort()
+	}
+	e.left = append(e.left, c.out)
+}
+
+// bodyWriter is the goroutine that writes a checkpoint.
+type bodyWriter struct {
+	full, free chan []byte
+	head       chan *CheckpointHead
+	done       chan struct{}
+	err        error // once done is closed
+}
+
+var errGivenUp = errors.New("given up")
+
+func startBodyWriter(to Checkpoints, p Partition) *bodyWriter {
+	w := &bodyWriter{
+		full: make(chan []byte, copyBuffers), free: make(chan []byte, copyBuffers),
+		head: make(chan *CheckpointHead, 1), done: make(chan struct{}),
+	}
+	for range copyBuffers {
+		w.free <- make([]byte, 0, copyStep)
+	}
+	go func() {
+		defer close(w.done)
+		_, w.err = guarded(func() (struct{}, error) { return struct{}{}, w.run(to, p) })
+	}()
+	return w
+}
+
+// run writes until the body has ended, or is given up.
+func (w *bodyWriter) run(to Checkpoints, p Partition) error {
+	out, err := to.Create(p)
+	if err != nil {
+		return err
+	}
+	for buf := range w.full {
+		if _, err := out.Write(buf); err != nil {
+			out.Abort()
+			return err
+		}
+		w.free <- buf
+	}
+	head := <-w.head
+	if head == nil {
+		out.Abort()
+		return errGivenUp
+	}
+	return out.Finish(head)
+}
+
+// buffer is an empty buffer, nil while the disk is behind.
+func (w *bodyWriter) buffer() []byte {
+	select {
+	case buf := <-w.free:
+		return buf
+	default:
+		return nil
+	}
+}
+
+// write takes a buffer that came from buffer, so there is room for it.
+func (w *bodyWriter) write(buf []byte) { w.full <- buf }
+
+func (w *bodyWriter) finish(h *CheckpointHead) {
+	close(w.full)
+	w.head <- h
+}
+
+// abort leaves nothing of the checkpoint, once it is done.
+func (w *bodyWriter) abort() {
+	close(w.full)
+	close(w.head)
+}
+
+// ended is how it ended, if it has.
+func (w *bodyWriter) ended() (ended bool, err error) {
+	select {
+	case <-w.done:
+		return true, w.err
+	default:
+		return false, nil
+	}
+}
