@@ -78,7 +78,7 @@ func TestCase_EOS_04(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, s.output(s.cfg.Out), s.wanted())
-		first.lag.close()
+		first.watcher.close()
 		first.client().CloseAllowingRebalance()
 		first.admin.Close()
 	})

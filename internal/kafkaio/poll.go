@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -24,7 +23,7 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	polled := pipeline.Polled{Lost: s.pending}
 	s.pending = nil
 	s.news(&polled)
-	if err := s.fit(ctx, polled.Assigned); err != nil {
+	if err := errors.Join(s.fit(polled.Assigned), s.watcher.found()); err != nil {
 		return polled, err
 	}
 	if !s.cycle.open {
@@ -49,26 +48,12 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	return polled, nil
 }
 
-// fit checks that the output has room for partitions that the input did not have
-// at the start.
-func (s *Session) fit(ctx context.Context, assigned []pipeline.Assigned) error {
+// fit is an error when a partition is assigned that the input did not have at the
+// start: the client may know of it before the watcher.
+func (s *Session) fit(assigned []pipeline.Assigned) error {
 	for _, a := range assigned {
-		if a.Partition.Number < s.found.inputs[a.Partition.Topic].partitions {
-			continue
-		}
-		s.warn.warn("the input has more partitions than it had: an ID that has moved to another passes once more",
-			"partition", a.Partition.String())
-		out := s.found.outputs.out
-		if a.Partition.Number < out.partitions {
-			continue
-		}
-		now, err := lookAtOutput(ctx, s.cfg, kadm.NewClient(s.admin), out.topic, out.partitions)
-		if err != nil {
-			return err
-		}
-		if s.found.outputs.out.partitions = now.partitions; a.Partition.Number >= now.partitions {
-			return hinted("add partitions to the output, then start again",
-				"input partition %s is new, and output topic %q has only %d partitions", a.Partition, out.topic, now.partitions)
+		if had := s.found.inputs[a.Partition.Topic].partitions; a.Partition.Number >= had {
+			return grown(a.Partition.Topic, had, a.Partition.Number+1)
 		}
 	}
 	return nil
@@ -104,7 +89,7 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 	}
 	s.lag.stable(p, got.LastStableOffset)
 	if b, err := s.admit(ctx, p, t, got.Records, now); err != nil {
-		s.stop(p, t, err, polled)
+		s.stop(ctx, p, t, err, polled)
 		return nil
 	} else if b != nil {
 		polled.Batches = append(polled.Batches, b)
@@ -130,7 +115,7 @@ func (s *Session) trouble(ctx context.Context, p pipeline.Partition, t *tenancy,
 		}
 		err = asked
 	}
-	s.stop(p, t, err, polled)
+	s.stop(ctx, p, t, err, polled)
 }
 
 // ofGroup judges an error that is of no partition we read.
@@ -153,11 +138,8 @@ func (s *Session) ofGroup(err error) error {
 }
 
 // stop ends reading of a partition for a reason that a retry does not heal.
-func (s *Session) stop(p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
-	if errors.Is(err, kerr.OffsetOutOfRange) {
-		err = hinted("the records between were deleted or lost; move the group on with kafka-consumer-groups --reset-offsets to go without them",
-			"offset %d is not in the partition any more: %w", t.next.offset, err)
-	}
+func (s *Session) stop(ctx context.Context, p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
+	err = s.missing(ctx, p, t.next.offset, err)
 	polled.Stopped = append(polled.Stopped, &pipeline.Stop{Partition: p, Offset: t.next.offset, Err: err})
 	s.Halt(p)
 }

@@ -32,6 +32,7 @@ type Session struct {
 	failures *failures // of the member: what an old one still reports is no concern of the new
 	slack    time.Duration
 	lag      *lags
+	watcher  *watcher
 
 	cycle  transaction
 	aborts int // in a row
@@ -59,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
-		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack,
+		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack, lag: newLags(),
 	}
 	if s.found, err = look(ctx, cfg, admin); err == nil {
 		err = s.join(ctx)
@@ -68,7 +69,8 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		admin.Close()
 		return nil, err
 	}
-	s.lag = watchLag(admin, cfg.In, s.warn)
+	s.newPartitions(ctx)
+	s.watcher = s.watch()
 	return s, nil
 }
 
@@ -96,7 +98,7 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 	t.running = true
 	t.rewind(s.nextEpoch())
 	one := map[string][]int32{p.Topic: {p.Number}}
-	s.lag.committed(p, next)
+	s.lag.resume(p, next)
 	s.seek(p)
 	s.client().ResumeFetchPartitions(one)
 	return t.epoch
@@ -106,6 +108,7 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 func (s *Session) Halt(p pipeline.Partition) {
 	if t := s.parts[p]; t != nil {
 		t.running = false
+		s.lag.halt(p)
 		s.client().PauseFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
 	}
 }
@@ -140,7 +143,7 @@ func (s *Session) client() *kgo.Client { return s.member.Load().client }
 // partitions back when it restarts within the session timeout; one that leaves
 // gives them to the others now.
 func (s *Session) Close(ctx context.Context, leave bool) error {
-	s.lag.close()
+	s.watcher.close()
 	defer s.admin.Close()
 	m := s.member.Load()
 	id, _ := m.client.GroupMetadata()
