@@ -43,6 +43,12 @@ type Batch struct {
 	// SizeLimit is the limit of the output by which Oversize was judged, in the
 	// source's own measure; zero where there is none.
 	SizeLimit int64
+	// Stable is the last stable offset when the batch was read, zero where the
+	// source does not say.
+	Stable int64
+
+	// Route is, behind a [Router], the partition that each record goes to.
+	Route []int32
 
 	// Outcomes is filled by the shard, one for each record it judged. It is
 	// shorter than Records only when Stopped says why.
