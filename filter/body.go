@@ -50,26 +50,25 @@ const (
 	loadStep = 256 << 10
 )
 
-// Ages of stamps. A line is swept at most sweepLag rotations after it was swept
-// before: the lines between are owed by sweepPeriod rotations, and the sweep is
-// never further behind than what two owe. As long as no stamp is 256 rotations
-// old, freshBits takes none for a newer one.
+// Ages of stamps. Two visits of the sweep to a line are at most sweepLag rotations
+// apart: sweepPeriod rotations owe as many lines as there are, and the sweep is
+// never further behind than what two owe. So no stamp is ever 256 rotations old,
+// when freshBits would take it for a new one.
 //
 // A body that is copied while the Set goes on breaks that. A line that is copied
-// just before the sweep comes to it keeps its old stamp in the copy, but by the
-// head it has been swept, and the next time is up to sweepLag rotations away: twice
-// sweepLag rotations in all. So Load does for those lines what the sweep did.
+// just before the sweep comes to it keeps its old stamp in the copy, but as the head
+// has it, it was swept, and its next turn is up to sweepLag rotations away: nearly
+// twice sweepLag in all. Load makes up for it, see sweepLate.
 const (
 	sweepLag = sweepPeriod + 2
-	// bodySpan leaves some distance to the two limits below.
+	// bodySpan could be a good dozen more by the two limits below.
 	bodySpan = 32
-	// recentSweep is how many rotations' lines the sweep can have visited in the
-	// last bodySpan rotations, and how many rotations old at most their stamps are:
-	// it may have been two rotations behind.
+	// recentSweep is for how many rotations the sweep of the last bodySpan ones can
+	// have paid, as it may have been behind by two when they began.
 	recentSweep = bodySpan + 2
 
-	// The oldest stamp that Load sees must not have come round, nor may that of a
-	// line that Load leaves alone before the sweep comes to it.
+	// Constants that do not compile if they overflow: Load must see the oldest stamp
+	// of a body as what it is, and the sweep that of a line which Load left alone.
 	_ = uint8(sweepLag + bodySpan)
 	_ = uint8(recentSweep + sweepLag)
 )
@@ -148,12 +147,15 @@ func (s *Sliced) parseHead(head []byte) (clock, error) {
 	return c, nil
 }
 
-// sweepLate cleans the lines that were swept only after they had been copied: they
-// are among the last that the cursor passed, with stamps older than those have. All
-// that they hold has expired. A body that was copied at once has none of them.
+// sweepLate cleans the lines that the sweep visited after they had been copied. They
+// are among the last that the cursor passed, before which others were owed: of the
+// lines that recentSweep rotations owe, all but those still owed. There, a line
+// that was copied after its visit has a stamp of recentSweep rotations at most; what
+// a line with an older one holds has expired. In a body that was copied within one
+// rotation there is none such.
 func (s *Sliced) sweepLate() {
 	at := s.clock.cursor
-	for range min(recentSweep*s.sweepShare(), s.params.Lines) {
+	for range recentSweep*s.sweepShare() - s.clock.owed {
 		if at == 0 {
 			at = s.params.Lines
 		}
