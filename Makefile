@@ -51,6 +51,14 @@ test-kafka: ## run the tests against a real Kafka: KAFKA_BROKERS if set, else on
 	[ -n "$$brokers" ] || exit 1; \
 	set -x; STREAMDEDUP_REQUIRE_KAFKA=1 KAFKA_BROKERS=$$brokers go test -count=1 -timeout 20m ./internal/kafkatest ./internal/kafkaio ./internal/e2e/...
 
+.PHONY: chaos
+chaos: ## run three instances on three brokers through two minutes of crashes, and audit every record (SEED=n)
+	go run ./internal/chaos --duration 2m $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos-long
+chaos-long: ## the same for half an hour
+	go run ./internal/chaos --duration 30m $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: ## run every benchmark (BENCHTIME=1s)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...

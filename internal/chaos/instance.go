@@ -1,0 +1,242 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	sessionTimeout = 6 * time.Second
+	txnTimeout     = 10 * time.Second
+
+	// endLimit is far above what a process takes to end when it is asked to.
+	endLimit = time.Minute
+	// supervision is how soon a process that ended by itself is started again.
+	supervision = time.Second
+)
+
+// instance is a place in the group: one name, one process at a time, connections
+// through one proxy.
+type instance struct {
+	name  string
+	proxy *proxy
+	run   *run
+
+	mu    sync.Mutex
+	life  *life // nil while no process runs, or we are ending it
+	lives int
+}
+
+// life is one process of an instance.
+type life struct {
+	cmd   *exec.Cmd
+	name  string // the instance and which of its processes
+	log   string
+	since time.Time
+	done  chan struct{} // closed when it has ended
+}
+
+// start starts a process, unless one runs or the run is over.
+func (in *instance) start() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.life != nil || in.run.over.Load() {
+		return nil
+	}
+	in.lives++
+	l := &life{name: fmt.Sprintf("%s-%d", in.name, in.lives), since: time.Now(), done: make(chan struct{})}
+	l.log = filepath.Join(in.run.dir, l.name+".log")
+	log, err := os.Create(l.log)
+	if err != nil {
+		return err
+	}
+	l.cmd = exec.Command(in.run.program, in.run.arguments(in)...)
+	l.cmd.Stdout, l.cmd.Stderr = log, log
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the run, which ends them
+	if err := errors.Join(l.cmd.Start(), log.Close()); err != nil {
+		return fmt.Errorf("start instance %s: %w", l.name, err)
+	}
+	in.life = l
+	go in.watch(l)
+	return nil
+}
+
+// watch waits for the end of a process. One that nobody has ended is started
+// again, as a supervisor would.
+func (in *instance) watch(l *life) {
+	_ = l.cmd.Wait() // how it ended is in ProcessState
+	close(l.done)
+	in.mu.Lock()
+	alone := in.life == l
+	if alone {
+		in.life = nil
+	}
+	in.mu.Unlock()
+	if !alone {
+		return
+	}
+	in.run.ended(l)
+	time.Sleep(supervision)
+	if err := in.start(); err != nil {
+		in.run.fail("%v", err)
+	}
+}
+
+// take gives the running process to who will end it, nil if none runs.
+func (in *instance) take() *life {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	l := in.life
+	in.life = nil
+	return l
+}
+
+// close ends whatever is left.
+func (in *instance) close() {
+	if l := in.take(); l != nil {
+		l.kill()
+	}
+	in.proxy.close()
+}
+
+// running is the process, nil if none runs.
+func (in *instance) running() *life {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.life
+}
+
+// kill ends a process as a crash does.
+func (l *life) kill() {
+	_ = l.cmd.Process.Kill() // it has ended by itself, or it ends now
+	<-l.done
+}
+
+// stop asks a process to end, and waits for it.
+func (l *life) stop() error {
+	_ = l.cmd.Process.Signal(syscall.SIGTERM) // one that has just ended is judged all the same
+	select {
+	case <-l.done:
+		return l.judge()
+	case <-time.After(endLimit):
+		l.quit()
+		return fmt.Errorf("%s did not end within %v of SIGTERM; its stacks are in %s", l.name, endLimit, l.log)
+	}
+}
+
+// quit ends a process that does not do what it should: it writes the stacks of all
+// its goroutines to its log.
+func (l *life) quit() {
+	_ = l.cmd.Process.Signal(syscall.SIGQUIT) // as with kill
+	select {
+	case <-l.done:
+	case <-time.After(endLimit):
+		l.kill()
+	}
+}
+
+// judge says what is wrong with how a process ended that was asked to.
+func (l *life) judge() error {
+	if code := l.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("%s ended with %v after SIGTERM: %s", l.name, l.cmd.ProcessState, l.complaint())
+	}
+	if l.line("time=") == "" {
+		return nil // asked before it had begun
+	}
+	s, err := l.summary()
+	if err != nil {
+		return err
+	}
+	return s.check(l.name)
+}
+
+// named are the ends that the guarantees name: of a process whose place was given
+// to another, and of one that starts while it cannot reach the brokers.
+var named = []string{
+	"was taken over by another process",
+	"reach the brokers at",
+	"take over transactional ID",
+}
+
+// isNamed is whether a process that ended by itself had a reason that it may have.
+func (l *life) isNamed() bool {
+	if l.cmd.ProcessState.ExitCode() != 1 {
+		return false
+	}
+	complaint := l.complaint()
+	for _, reason := range named {
+		if strings.Contains(complaint, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// complaint is the error that a process has ended with.
+func (l *life) complaint() string {
+	if line := l.line("error: "); line != "" {
+		return line
+	}
+	return "no error is in " + l.log
+}
+
+// line is the last line of the log that begins so.
+func (l *life) line(prefix string) string {
+	text, err := os.ReadFile(l.log)
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, prefix) {
+			found = strings.TrimSpace(line)
+		}
+	}
+	return found
+}
+
+// summary is what `--summary json` prints.
+type summary struct {
+	In        uint64 `json:"in"`
+	Unique    uint64 `json:"unique"`
+	Duplicate uint64 `json:"duplicate"`
+	Missing   uint64 `json:"missing"`
+	Invalid   uint64 `json:"invalid"`
+	Out       uint64 `json:"out"`
+	Diverted  uint64 `json:"diverted"`
+	Dropped   uint64 `json:"dropped"`
+	Unlearned uint64 `json:"unlearned"`
+}
+
+func (l *life) summary() (summary, error) {
+	var s summary
+	line := l.line(`{"in":`)
+	if err := json.Unmarshal([]byte(line), &s); err != nil {
+		return s, fmt.Errorf("read the summary %q of %s: %w", line, l.name, err)
+	}
+	return s, nil
+}
+
+// check holds the two sums against each other. The rest cannot be: the load has
+// no records without IDs, and fills no generation.
+func (s summary) check(name string) error {
+	switch {
+	case s.Unique+s.Duplicate+s.Missing+s.Invalid != s.In:
+		return fmt.Errorf("%s: the verdicts do not add up to what came in: %+v", name, s)
+	case s.Out+s.Diverted+s.Dropped != s.In:
+		return fmt.Errorf("%s: the fates do not add up to what came in: %+v", name, s)
+	case s.Missing+s.Invalid+s.Diverted+s.Unlearned > 0, s.Out != s.Unique:
+		return fmt.Errorf("%s: this load has only first copies that go out and repeats that do not: %+v", name, s)
+	}
+	return nil
+}
