@@ -64,6 +64,11 @@ type Config struct {
 	// LogChanges makes a shard keep what it learns in a cycle, for a changelog.
 	LogChanges bool
 
+	// Scope says among which records the copies of an ID are. It is part of the
+	// fingerprint: what a shard knows under one scope is not what it must know under
+	// the other.
+	Scope Scope
+
 	// Kind names the filter, for the fingerprint: a state of one kind is no state
 	// of the other.
 	Kind string
@@ -121,6 +126,6 @@ func (c Config) Fingerprint() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("keys %s\nseed %d\nscope partition\nfilter %s\n", extractor, c.Seed, c.Kind)
+	text := fmt.Sprintf("keys %s\nseed %d\nscope %s\nfilter %s\n", extractor, c.Seed, c.Scope, c.Kind)
 	return fmt.Sprintf("%016x", xxhash.Sum64String(text)), nil
 }

@@ -129,6 +129,7 @@ func TestFingerprint(t *testing.T) {
 		"parts":  func(c *Config) { c.Keys = []string{"key", "value"} },
 		"seed":   func(c *Config) { c.Seed++ },
 		"filter": func(c *Config) { c.Kind = "classic" },
+		"scope":  func(c *Config) { c.Scope = ScopeTopic },
 	} {
 		p := print(change)
 		if other, ok := seen[p]; ok {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -257,7 +258,8 @@ func (r *Router) settle(result CommitResult) {
 
 // rollback takes l back to where the cycle began.
 func (r *Router) rollback(l *lane, epochs map[Partition]uint64) {
-	again := l.halted != nil && l.located && (l.moved || l.start.next < l.halted.Offset)
+	stop := cmp.Or(l.halted, l.ending)
+	again := stop != nil && l.located && (l.moved || l.start.next < stop.Offset)
 	l.now = l.start
 	l.queue = nil
 	l.settled()
@@ -269,7 +271,7 @@ func (r *Router) rollback(l *lane, epochs map[Partition]uint64) {
 		r.session.Continue(l.name)
 	}
 	if again {
-		l.halted = nil
+		l.halted, l.ending = nil, nil
 		l.epoch = r.session.Resume(l.name, l.now.next)
 	}
 }

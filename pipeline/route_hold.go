@@ -127,7 +127,8 @@ func (r *Router) hold() {
 		l.now.state.Next = 0
 		if l.held() {
 			l.now.state.Next = l.queue[0].next(l.now.state.Time)
-			l.now.state.Unread = false // what it waits with is known
+			// Should it be read again, its first time is still to come.
+			l.now.state.Unread = l.now.state.Unread || l.now.state.Time == 0
 		}
 		switch {
 		case l.held() && !l.paused:

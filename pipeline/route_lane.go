@@ -24,6 +24,7 @@ type lane struct {
 	moved      bool   // delivered something in the open cycle
 	records    uint64 // so many
 	halted     *Stop
+	ending     *Stop // halted once the queue is empty
 	refused    *Refusal
 }
 
@@ -67,7 +68,11 @@ func (r *Router) assign(ctx context.Context, polled Polled) {
 		l.cancel = r.locates.start(ctx, r.session, a, fresh.String())
 	}
 	for _, s := range polled.Stopped {
-		if l := r.lanes[s.Partition]; l != nil && l.halted == nil {
+		switch l := r.lanes[s.Partition]; {
+		case l == nil || l.halted != nil:
+		case l.held():
+			l.ending = s // what lies before it is still to do
+		default:
 			r.halt(l, s)
 		}
 	}
@@ -209,6 +214,9 @@ func (r *Router) send(ctx context.Context, l *lane, n int, stop *Stop) {
 		l.now.state.Unread = l.now.state.Unread && n == 0
 		l.now.next = b.Next
 	}
+	if stop == nil && !l.held() {
+		stop = l.ending
+	}
 	if stop != nil {
 		r.halt(l, stop)
 	}
@@ -228,7 +236,7 @@ func (r *Router) deliver(ctx context.Context, l *lane, b *Batch) {
 
 // halt stops a partition before a record; the others go on, and wait for it no more.
 func (r *Router) halt(l *lane, s *Stop) {
-	l.halted = s
+	l.halted, l.ending = s, nil
 	l.queue = nil
 	l.now.state.Stopped, l.now.state.Next = true, 0
 	r.session.Halt(l.name)

@@ -15,8 +15,8 @@ import (
 //
 // The first number is how many partitions IDs are shared out to. The times are in
 // milliseconds, or "-" where there is none: the stream time of what was routed, and
-// that of a record which is read and held back. The word is "unread" before the
-// first record, "stopped" where the partition goes no further until someone acts,
+// that of a record which is read and held back. The word is "unread" while the
+// first time is still to come, "stopped" where the partition goes no further until someone acts,
 // else "routed".
 const RouteVersion = 1
 
@@ -38,7 +38,7 @@ type RouteState struct {
 	// one. Next is what it would be with the record that is held back, zero where
 	// none is.
 	Time, Next int64
-	// Unread says that no record was looked at yet.
+	// Unread says that its first time is still to come.
 	Unread bool
 	// Stopped says that it goes no further.
 	Stopped bool
