@@ -140,6 +140,7 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 	if err != nil {
 		return fail(err)
 	}
+	rules.LogChanges = true
 	logPlan(log, plan, seed.n)
 	engine, err := pipeline.NewEngine(pipeline.EngineConfig{
 		Rules:   rules,
@@ -147,7 +148,7 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 		CommitInterval: s.commitInterval,
 		Logger:         log,
 		Events:         newWatcher(log, s.amount()).watch(metrics.Events()),
-	}, session, kafkaio.NewInputRestorer(session))
+	}, session, kafkaio.NewRestorer(session, nil))
 	if err != nil {
 		return fail(err)
 	}

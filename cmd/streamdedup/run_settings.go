@@ -21,6 +21,7 @@ const (
 	defaultCommitInterval = 200 * time.Millisecond
 	defaultMetricsAddr    = "127.0.0.1:9464"
 	metricsOff            = "off"
+	warmUpInput           = "input"
 	exactlyOnce           = "exactly-once"
 )
 
@@ -41,6 +42,8 @@ type runSettings struct {
 	txnTimeout     time.Duration
 	compression    string
 	allowColdStart bool
+	fixTopics      bool
+	warmUp         string
 	shards         uint64
 	pin            pipeline.PinMode
 	metricsAddr    string
@@ -56,6 +59,7 @@ func defaultRun() *runSettings {
 		sessionTimeout: kafkaio.DefaultSessionTimeout,
 		txnTimeout:     kafkaio.DefaultTxnTimeout,
 		compression:    kafkaio.DefaultCompression,
+		warmUp:         warmUpInput,
 		shards:         uint64(max(1, runtime.GOMAXPROCS(0)-1)),
 		metricsAddr:    defaultMetricsAddr,
 		logLevel:       "info",
@@ -87,6 +91,9 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	})
 	startFlag.add(fs, &s.start, "start", "where a new group begins: earliest, latest or a time such as 2025-06-01T00:00:00Z")
 	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
+	choiceFlag("SOURCE", warmUpInput, "none").
+		add(fs, &s.warmUp, "warm-up", "what is read again where the changelog does not say what was learned: input or none")
+	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own (default false)")
 	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once")
 	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")
 	durationFlag.add(fs, &s.sessionTimeout, "session-timeout", "how long the partitions of a silent process wait for it")
@@ -164,6 +171,7 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 		Brokers: s.brokers, Client: client,
 		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
 		Group: s.group, Instance: s.instance,
+		Changelog: true, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
 		Start: s.start, AllowColdStart: s.allowColdStart,
 		CommitInterval: s.commitInterval, SessionTimeout: s.sessionTimeout, TxnTimeout: s.txnTimeout,
 		Compression: s.compression,

@@ -51,10 +51,24 @@ func (s *acknowledged) giveUp(ctx context.Context, cause, open error) (pipeline.
 // answered our joining, and the answer is on its way.
 const stalePatience = 2 * time.Second
 
+func (s *acknowledged) before([]pipeline.Position) {}
+
+// log writes the changes, which say that their output is durable. Where that is not
+// known to be done, the restore finds out.
+func (s *acknowledged) log(positions []pipeline.Position) error {
+	s.logChanges(positions)
+	err := s.m.client.Flush(s.cycle.sending)
+	_, first := s.failures.take()
+	return errors.Join(err, first)
+}
+
 // commit does not ask what became of a request without an answer: the same request
 // again is the question. While we are the member that read the records nobody else
 // can have committed, and once we are not it is refused.
 func (s *acknowledged) commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
+	if err := s.log(positions); err != nil {
+		return s.lost(ctx, fmt.Errorf("log the changes: %w", err))
+	}
 	var stale time.Time
 	err := persist(ctx, func() error {
 		err := s.tryCommit(ctx, positions)

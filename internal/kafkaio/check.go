@@ -33,6 +33,8 @@ type found struct {
 	inputs  map[string]input
 	outputs outputs
 	codec   kgo.CompressionCodec
+	// changelogs are by input, none where changes are not logged.
+	changelogs map[string]changelog
 }
 
 // look checks at the start whatever would fail later: that brokers answer, that
@@ -85,6 +87,11 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	}
 	if err := checkTxnTimeout(ctx, cfg, adm, meta); err != nil {
 		return found{}, err
+	}
+	if cfg.Changelog {
+		if err := f.lookAtChangelogs(ctx, cfg, adm); err != nil {
+			return found{}, err
+		}
 	}
 	f.codec, err = chooseCodec(ctx, cfg, cl, f)
 	return f, err

@@ -58,10 +58,15 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if !s.begin() {
 		return s.abort(ctx, nil)
 	}
-	if err := errors.Join(s.cycle.spoilt, s.complete(positions), s.client().Flush(s.cycle.sending)); err != nil || s.failures.any.Load() {
+	delivery := s.member.Load().delivery
+	if err := errors.Join(s.cycle.spoilt, s.complete(positions)); err != nil {
 		return s.abort(ctx, err)
 	}
-	return s.member.Load().delivery.commit(ctx, positions)
+	delivery.before(positions)
+	if err := s.client().Flush(s.cycle.sending); err != nil || s.failures.any.Load() {
+		return s.abort(ctx, err)
+	}
+	return delivery.commit(ctx, positions)
 }
 
 // done is the result of a cycle that is durable.
@@ -69,7 +74,7 @@ func (s *Session) done(positions []pipeline.Position) pipeline.CommitResult {
 	s.keep(positions)
 	s.closeCycle()
 	s.aborts = 0
-	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone()}
+	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone(), Logged: s.logEnds()}
 }
 
 // complete checks that each partition whose records are in the transaction is

@@ -26,6 +26,12 @@ type Config struct {
 	Out string
 	// Divert is the topic for diverted records, empty when there is none.
 	Divert string
+	// Changelog keeps what is learned in a topic of our own for each input, so that
+	// a restore need not read the input again. FixTopics corrects such topics where
+	// they are not as they must be.
+	Changelog, FixTopics bool
+	// WarmUp reads the input again where nothing else says what it has taught.
+	WarmUp bool
 	// CreateTopics creates Out and Divert, with as many partitions as the input,
 	// where they are missing.
 	CreateTopics bool

@@ -37,6 +37,8 @@ func ParseDelivery(s string) (Delivery, error) {
 type delivery interface {
 	// begin begins a cycle: records are produced from now on.
 	begin() error
+	// before is called when all output was sent, and acknowledged by none.
+	before(positions []pipeline.Position)
 	// commit makes the positions durable. All output was acknowledged.
 	commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error)
 	// takeBack ends the cycle without its positions, so that nothing more of it is

@@ -44,6 +44,9 @@ func (s *Session) joinExactly(ctx context.Context, m *membership) (*member, erro
 
 func (s *exactly) begin() error { return s.group.Begin() }
 
+// before makes the changes part of the transaction.
+func (s *exactly) before(positions []pipeline.Position) { s.logChanges(positions) }
+
 func (s *exactly) commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
 	committed, err := s.end(ctx, positions)
 	if err != nil || !committed {

@@ -76,7 +76,7 @@ func (h *hand) poll() []*pipeline.Batch {
 		h.drop(p)
 	}
 	for _, a := range polled.Assigned {
-		restored, err := NewInputRestorer(h.session).Restore(ctx(h.t), a.Partition, builder{h.rules, a.Partition})
+		restored, err := NewRestorer(h.session, nil).Restore(ctx(h.t), a.Partition, builder{h.rules, a.Partition})
 		if err != nil {
 			h.t.Fatalf("restore: %v", err)
 		}

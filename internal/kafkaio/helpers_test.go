@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -54,11 +55,13 @@ func newScene(t *testing.T, brokers []string, partitions int) *scene {
 		Brokers: brokers, In: []string{in}, Out: out,
 		Group: "g-" + in, Instance: "i",
 		CommitInterval: 50 * time.Millisecond, SessionTimeout: 6 * time.Second, TxnTimeout: 20 * time.Second,
+		Changelog: true, WarmUp: true,
 		Compression: "auto", Logger: testLog(t),
 	}
+	s.deleteAfter(ChangelogTopic(s.cfg.Group, in))
 	s.rewire()
 	s.rules = pipeline.Config{
-		Keys: []string{"value"}, Seed: 7, Time: "record", Kind: "sliced",
+		Keys: []string{"value"}, Seed: 7, Time: "record", Kind: "sliced", LogChanges: true,
 		Window: window.Config{Span: time.Hour, GenerationCapacity: 1 << 16},
 		NewSet: func() (filter.Set, error) {
 			return filter.NewSliced(filter.Params{Lines: 1 << 12, LinesPerKey: 4, CellsPerLine: 4})
@@ -66,6 +69,22 @@ func newScene(t *testing.T, brokers []string, partitions int) *scene {
 	}
 	s.writer = s.client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	return s
+}
+
+// deleteAfter deletes a topic that the session makes.
+func (s *scene) deleteAfter(topic string) {
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer cl.Close()
+		if _, err := kadm.NewClient(cl).DeleteTopic(ctx, topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			s.t.Errorf("delete topic %s: %v", topic, err)
+		}
+	})
 }
 
 func (s *scene) client(opts ...kgo.Opt) *kgo.Client {
@@ -233,7 +252,7 @@ func (s *scene) startAs(cfg Config) *run {
 	}
 	engine, err := pipeline.NewEngine(pipeline.EngineConfig{
 		Rules: s.rules, Workers: 1, Pin: pipeline.PinOff, CommitInterval: cfg.CommitInterval, Logger: cfg.Logger,
-	}, session, NewInputRestorer(session))
+	}, session, NewRestorer(session, nil))
 	if err != nil {
 		s.t.Fatal(err)
 	}

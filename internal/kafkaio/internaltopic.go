@@ -54,8 +54,8 @@ func anyTime(settings map[string]string) map[string]string {
 var timeLimits = []string{"message.timestamp.before.max.ms", "message.timestamp.after.max.ms"}
 
 // ensureInternal creates the topic where it is missing, and checks it where it is
-// not. With fix it corrects settings that are wrong; partitions it never changes,
-// since the records are where they are.
+// not. With fix it corrects settings that are wrong and adds partitions; it never
+// takes any away, since the records are where they are.
 func ensureInternal(ctx context.Context, adm *kadm.Client, want internalTopic, fix bool) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -72,9 +72,8 @@ func ensureInternal(ctx context.Context, adm *kadm.Client, want internalTopic, f
 	case detail.Err != nil:
 		return fmt.Errorf("look at %s %q: %w", want.what, want.name, detail.Err)
 	}
-	if n := int32(len(detail.Partitions)); want.exact && n != want.partitions {
-		return hinted("delete it if what it holds may be lost, else go on with the input that it belongs to",
-			"%s %q has %d partitions, want %d: each belongs to one of the input", want.what, want.name, n, want.partitions)
+	if err := want.fit(ctx, adm, int32(len(detail.Partitions)), fix); err != nil {
+		return err
 	}
 	found, err := topicConfigs(ctx, adm, want.name)
 	if err != nil {
@@ -89,6 +88,31 @@ func ensureInternal(ctx context.Context, adm *kadm.Client, want internalTopic, f
 	}
 	return hinted("add --fix-topics to correct it, or set it with kafka-configs.sh",
 		"%s %q has settings under which it loses or refuses records: %s", want.what, want.name, want.differences(wrong, found[want.name]))
+}
+
+// fit compares the partitions. With fix it adds what is missing: the input got more.
+func (t internalTopic) fit(ctx context.Context, adm *kadm.Client, has int32, fix bool) error {
+	switch {
+	case !t.exact || has == t.partitions:
+		return nil
+	case has > t.partitions:
+		return hinted("go on with the input that it belongs to; if what it holds may be lost, delete it",
+			"%s %q has %d partitions, want %d: each belongs to one of the input", t.what, t.name, has, t.partitions)
+	case !fix:
+		return hinted("if the input got more partitions, add --fix-topics, which adds them here too: IDs that moved to another partition pass once more",
+			"%s %q has %d partitions, want %d: each belongs to one of the input", t.what, t.name, has, t.partitions)
+	}
+	answers, err := adm.UpdatePartitions(ctx, int(t.partitions), t.name)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err == nil {
+		_, err = awaitTopic(ctx, adm, t.name)
+	}
+	if err != nil {
+		return fmt.Errorf("add partitions to %s %q, up to %d: %w", t.what, t.name, t.partitions, err)
+	}
+	return nil
 }
 
 // create makes the topic and waits for its leaders. Another instance may be faster.

@@ -35,7 +35,8 @@ type Session struct {
 	watcher  *watcher
 
 	cycle  transaction
-	aborts int // in a row
+	logged []loggedRecord // of the open cycle
+	aborts int            // in a row
 }
 
 var _ pipeline.Session = (*Session)(nil)

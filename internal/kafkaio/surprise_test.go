@@ -256,6 +256,10 @@ func TestOpenWarnsOfNewPartitions(t *testing.T) {
 			return err == nil && len(topics[s.cfg.In[0]].Partitions) == 4 && hasLeaders(topics[s.cfg.In[0]])
 		})
 		log := s.logged()
+		if _, err := Open(ctx(t), s.cfg); err == nil || !strings.Contains(err.Error(), "has 2 partitions, want 4") || !strings.Contains(hintOf(err), "--fix-topics") {
+			t.Fatalf("got %v (hint %q)", err, hintOf(err))
+		}
+		s.cfg.FixTopics = true
 		session, err := Open(ctx(t), s.cfg)
 		if err != nil {
 			t.Fatal(err)

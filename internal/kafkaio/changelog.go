@@ -1,0 +1,195 @@
+package kafkaio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// changelog is the topic that keeps what the shards of one input learn, a partition
+// for each of the input's. It is in the transactions of the output, so it says what
+// came out, no more and no less.
+type changelog struct {
+	name string
+	id   kadm.TopicID
+}
+
+// ChangelogTopic is the name of the changelog of a group for one of its inputs.
+func ChangelogTopic(group, input string) string { return group + "-" + input + "-seen" }
+
+// changelogBytes is how large a batch a changelog takes: twice the largest record of
+// a change.
+const changelogBytes = 1 << 20
+
+// lookAtChangelogs creates and checks the changelogs of the inputs.
+func (f *found) lookAtChangelogs(ctx context.Context, cfg Config, adm *kadm.Client) error {
+	f.changelogs = map[string]changelog{}
+	for _, in := range cfg.In {
+		name := ChangelogTopic(cfg.Group, in)
+		err := ensureInternal(ctx, adm, internalTopic{
+			name: name, what: "changelog topic", partitions: f.inputs[in].partitions, exact: true,
+			settings: kept(), leastBytes: changelogBytes,
+		}, cfg.FixTopics)
+		if err != nil {
+			return err
+		}
+		details, err := adm.ListTopics(ctx, name)
+		if err == nil {
+			err = details[name].Err
+		}
+		if err != nil {
+			return fmt.Errorf("look at changelog topic %q: %w", name, err)
+		}
+		f.changelogs[in] = changelog{name: name, id: details[name].ID}
+	}
+	return nil
+}
+
+// logChanges sends what the cycle taught to the changelog. Each record has the ID
+// of the input topic as its key: offsets of another topic of that name mean nothing.
+func (s *Session) logChanges(positions []pipeline.Position) {
+	clear(s.logged)
+	s.logged = s.logged[:0]
+	for _, at := range positions {
+		log, ok := s.found.changelogs[at.Partition.Topic]
+		if !ok || at.Change == nil {
+			continue
+		}
+		at.Change.Acknowledged = s.cfg.Delivery == AtLeastOnce
+		id := s.found.inputs[at.Partition.Topic].id
+		for _, value := range at.Change.AppendRecords(nil) {
+			r := &kgo.Record{Topic: log.name, Partition: at.Partition.Number, Key: id[:], Value: value}
+			s.logged = append(s.logged, loggedRecord{at.Partition, r})
+			s.client().Produce(s.cycle.sending, r, s.failures.logged)
+		}
+	}
+}
+
+// loggedRecord is a record of the changelog and the partition that it is about.
+type loggedRecord struct {
+	partition pipeline.Partition
+	record    *kgo.Record
+}
+
+// logged is the client's answer to a record of the changelog.
+func (f *failures) logged(r *kgo.Record, err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = fmt.Errorf("write to changelog %s/%d: %w", r.Topic, r.Partition, err)
+	}
+	f.any.Store(true)
+}
+
+// logEnds are the ends of the changelog's partitions after what was logged.
+func (s *Session) logEnds() map[pipeline.Partition]int64 {
+	if len(s.logged) == 0 {
+		return nil
+	}
+	ends := make(map[pipeline.Partition]int64, len(s.logged))
+	for _, l := range s.logged {
+		ends[l.partition] = max(ends[l.partition], l.record.Offset+1)
+	}
+	return ends
+}
+
+// logReader reads changes of one partition.
+type logReader struct {
+	*reader
+	// input is the topic that the changes must be about.
+	input kadm.TopicID
+}
+
+func (s *Session) readLog(p pipeline.Partition, from int64) *logReader {
+	log := s.found.changelogs[p.Topic]
+	r := newReader(s.admin, log.id, pipeline.Partition{Topic: log.name, Number: p.Number}, from)
+	return &logReader{r, s.found.inputs[p.Topic].id}
+}
+
+// loggedChange is a change, or a part of one, where it is in the changelog.
+type loggedChange struct {
+	pipeline.Change
+	last   bool
+	offset int64
+}
+
+// changes are the next ones below end. There are none when there are none yet.
+func (r *logReader) changes(ctx context.Context, end int64) ([]loggedChange, error) {
+	records, err := r.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]loggedChange, 0, len(records))
+	for _, record := range records {
+		if record.Attrs.IsControl() || record.Offset >= end {
+			continue
+		}
+		c, last, err := pipeline.ParseRecord(record.Value)
+		if err != nil {
+			return nil, fmt.Errorf("changelog %s, offset %d: %w", r.partition, record.Offset, err)
+		}
+		if id := (kadm.TopicID{}); r.input != id && len(record.Key) == len(id) && string(record.Key) != string(r.input[:]) {
+			return nil, fmt.Errorf("changelog %s, offset %d: %w", r.partition, record.Offset, errOtherInput)
+		}
+		changes = append(changes, loggedChange{c, last, record.Offset})
+	}
+	return changes, nil
+}
+
+// errOtherInput is the error of a state whose offsets are of another topic.
+var errOtherInput = errors.New("it is about an input topic of the same name that is no more: the input was deleted and made again")
+
+// tail is how far before the end the last change is looked for first: a small one
+// is a record and a marker.
+const tail = 8
+
+// lastChange is the change below end with the highest position, nil if there is
+// none. Processes that lost the partition without noticing may have written after
+// the one that had it, where the log is not part of transactions.
+func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, end int64) (*loggedChange, error) {
+	for back := int64(tail); ; back *= 8 {
+		from := max(start, end-back)
+		var best *loggedChange
+		for r := s.readLog(p, from); r.next < end; {
+			changes, err := r.changes(ctx, end)
+			if err != nil {
+				return nil, err
+			}
+			for i := range changes {
+				if c := &changes[i]; c.last && (best == nil || c.Next >= best.Next) {
+					best = c
+				}
+			}
+		}
+		if best != nil || from == start {
+			return best, nil
+		}
+	}
+}
+
+// logBounds are the ends of a partition of the changelog: what is in it, what can
+// be read, and what is written.
+type logBounds struct{ start, stable, end int64 }
+
+func (s *Session) logBounds(ctx context.Context, p pipeline.Partition) (b logBounds, err error) {
+	log := pipeline.Partition{Topic: s.found.changelogs[p.Topic].name, Number: p.Number}
+	adm := kadm.NewClient(s.admin)
+	// The end last: then what lies before it was there when the stable end was not.
+	for _, ask := range []struct {
+		to   *int64
+		list func(context.Context, ...string) (kadm.ListedOffsets, error)
+	}{{&b.start, adm.ListStartOffsets}, {&b.stable, adm.ListCommittedOffsets}, {&b.end, adm.ListEndOffsets}} {
+		if *ask.to, err = lookUp(ctx, ask.list, log); err != nil {
+			return b, fmt.Errorf("look for the ends of changelog %s: %w", log, err)
+		}
+	}
+	return b, nil
+}
