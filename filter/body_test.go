@@ -352,7 +352,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal("the head or the length changed by loading")
 		}
 		hashes, learn, ages := []Hash{1, 2, 3}, []bool{true, true, true}, make([]uint8, 3)
-		for range 300 {
+		for range 20 {
 			s.TestAndAdd(hashes, learn, 3, ages)
 			s.Learn(Sealed, hashes, learn, 3, ages)
 			for _, h := range hashes {
