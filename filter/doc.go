@@ -45,4 +45,11 @@
 // TestAndAdd computes the lines of 64 hashes and asks the processor for all of them
 // before it looks at the first, so that their misses overlap. Batches of 64 or
 // more are best.
+//
+// # How it is stored
+//
+// Its state is a small head and a body, which is the lines as they are. A body may
+// be copied in pieces between calls, while the filter goes on and even rotates: the
+// stamps tell what has expired since, and Load does for a line what the sweep did
+// after it was copied. Both are described byte by byte at the top of body.go.
 package filter
