@@ -156,6 +156,16 @@ func (s State) Rewind(next int64) State {
 	return s
 }
 
+// Forgotten is whether a window at that rotation has forgotten all that was learned
+// before s. Where the slice was changed in between, it has once as many generations
+// have begun since as are live.
+func (s State) Forgotten(rotation uint64) bool {
+	if s.Rotation>>lineageShift == rotation>>lineageShift {
+		return rotation >= s.Rotation+filter.Generations
+	}
+	return rotation>>lineageShift > s.Rotation>>lineageShift && rotation&(1<<lineageShift-1) >= filter.Generations
+}
+
 // Loaded says that the set was loaded with what a window held whose state had
 // the given rotation, and whose generations had taken as many hashes, by age. It
 // is called before anything is learned. It fails when that is no earlier state of

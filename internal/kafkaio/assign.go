@@ -223,6 +223,7 @@ func (s *Session) lose(p pipeline.Partition, into *pipeline.Polled) {
 func (s *Session) forget(p pipeline.Partition) {
 	delete(s.parts, p)
 	s.lag.forget(p)
+	s.trimmer.forget(p)
 }
 
 // nextEpoch never repeats in a process, so that a batch of an earlier assignment

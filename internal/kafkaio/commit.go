@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -98,6 +100,9 @@ func (s *Session) keep(positions []pipeline.Position) {
 		if t := s.parts[position.Partition]; t != nil {
 			t.committed = mark{position.Next, t.delivered.epoch}
 			s.lag.committed(position.Partition, position.Next)
+			if position.Change != nil {
+				s.trimmer.committed(position.Partition, position.Change)
+			}
 			// A partition that stopped in the middle of a batch has done less than was
 			// handed over. Nothing of the rest is in any transaction.
 			t.delivered = t.committed
@@ -201,14 +206,20 @@ func (s *Session) hopeless(ctx context.Context, cause error) error {
 func (s *Session) madeAnew(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
+	written := map[string]kadm.TopicID{}
 	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
-		if to == nil {
-			continue
+		if to != nil {
+			written[to.topic] = to.id
 		}
-		details, err := kadm.NewClient(s.admin).ListTopics(ctx, to.topic)
-		if now := details[to.topic]; err == nil && now.Err == nil && now.ID != to.id {
+	}
+	for _, log := range s.found.changelogs {
+		written[log.name] = log.id
+	}
+	details, err := kadm.NewClient(s.admin).ListTopics(ctx, slices.Collect(maps.Keys(written))...)
+	for topic, id := range written {
+		if now := details[topic]; err == nil && now.Err == nil && now.ID != id {
 			return hinted("start again to go on; what the old topic held is not written again",
-				"topic %q was deleted and made again: %w", to.topic, cause)
+				"topic %q was deleted and made again: %w", topic, cause)
 		}
 	}
 	return nil

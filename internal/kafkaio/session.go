@@ -33,6 +33,7 @@ type Session struct {
 	slack    time.Duration
 	lag      *lags
 	watcher  *watcher
+	trimmer  *logTrimmer
 
 	cycle  transaction
 	logged []loggedRecord // of the open cycle
@@ -64,14 +65,19 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack, lag: newLags(),
 	}
 	if s.found, err = look(ctx, cfg, admin); err == nil {
+		err = s.checkScope(ctx)
+	}
+	if err == nil {
 		err = s.join(ctx)
 	}
 	if err != nil {
 		admin.Close()
 		return nil, err
 	}
-	s.newPartitions(ctx)
-	s.watcher = s.watch()
+	if !cfg.routes { // there no ID moves
+		s.newPartitions(ctx)
+	}
+	s.watcher, s.trimmer = s.watch(), s.trimLogs()
 	return s, nil
 }
 
@@ -145,6 +151,7 @@ func (s *Session) client() *kgo.Client { return s.member.Load().client }
 // gives them to the others now.
 func (s *Session) Close(ctx context.Context, leave bool) error {
 	s.watcher.close()
+	s.trimmer.close()
 	defer s.admin.Close()
 	m := s.member.Load()
 	id, _ := m.client.GroupMetadata()

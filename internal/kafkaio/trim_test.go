@@ -1,0 +1,96 @@
+package kafkaio
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// The changelog loses what the window has forgotten and nothing else: after a trim
+// and a restart the last seven generations are known, by the changelog alone.
+func TestTrimLog(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 1)
+		s.rules.Window.Span = 7 * time.Second
+		s.cfg.WarmUp = false
+		r := s.start()
+		const seconds, each = 30, 20
+		begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+		for i := range seconds {
+			for k := range each {
+				record := s.record(0, fmt.Sprintf("%d-%d", i, k))
+				record.Timestamp = begin.Add(time.Duration(i) * time.Second)
+				s.write(record)
+			}
+			r.judged(each * (i + 1)) // a change for each second at least
+		}
+		p := pipeline.Partition{Topic: s.cfg.In[0]}
+		before, err := r.session.logBounds(ctx(t), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.session.trimmer.round(ctx(t))
+		after, err := r.session.logBounds(ctx(t), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.start <= before.start || after.start >= after.stable {
+			t.Errorf("the changelog went from %+v to %+v", before, after)
+		}
+		first, _, err := r.session.changeAt(ctx(t), p, after.start, after.stable)
+		if err != nil || first == nil {
+			t.Fatalf("the first change is %v, %v", first, err)
+		}
+		last, err := r.session.lastChange(ctx(t), p, after.start, after.stable)
+		if err != nil || last == nil {
+			t.Fatalf("the last change is %v, %v", last, err)
+		}
+		if age := last.State.Window.Rotation - first.State.Window.Rotation; age != 7 {
+			t.Errorf("the oldest change that is left is of age %d, want 7", age)
+		}
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		r = s.start()
+		want := map[string]int{}
+		for i := range seconds {
+			n := 1
+			if seconds-1-i > 7 {
+				n = 2 // forgotten: it passes once more
+			}
+			for k := range each {
+				record := s.record(0, fmt.Sprintf("%d-%d", i, k))
+				record.Timestamp = begin.Add((seconds - 1) * time.Second)
+				s.write(record)
+				want[fmt.Sprintf("%d-%d", i, k)] = n
+			}
+		}
+		r.judged(seconds * each)
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), want)
+	})
+}
+
+// A changelog of which nothing is forgotten stays as it is.
+func TestTrimLogOfNothing(t *testing.T) {
+	s := newScene(t, kafkatest.Fake(t, kfake.NumBrokers(1)).ListenAddrs(), 1)
+	s.unique(3)
+	r := s.start()
+	r.judged(3)
+	p := pipeline.Partition{Topic: s.cfg.In[0]}
+	for range 3 {
+		if err := r.session.trimLog(ctx(t), p, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err := r.session.logBounds(ctx(t), p); err != nil || b.start != 0 || b.stable == 0 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
