@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -34,6 +35,9 @@ type fault struct {
 	key int16
 	// lasts says that it happens to all of them, until the proxy is healed.
 	lasts bool
+	// only is the partition of the output that refuse is about, the others are
+	// written; -1 for all of them.
+	only int32
 	// refuse is what the process is told instead of an answer; the broker never
 	// sees the request.
 	refuse *kerr.Error
@@ -80,20 +84,35 @@ func (p *proxy) hold(key kmsg.Request) *fault {
 	return p.add(&fault{key: key.Key()})
 }
 
+// holdAll is hold for all of them, until the proxy is healed.
+func (p *proxy) holdAll(key kmsg.Request) *fault {
+	return p.add(&fault{key: key.Key(), lasts: true})
+}
+
 // refuse answers the next produce request with an error.
 func (p *proxy) refuse(with *kerr.Error) *fault {
-	return p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with})
+	return p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with, only: -1})
 }
 
 // refuseAll is refuse for all of them, until the proxy is healed.
-func (p *proxy) refuseAll(with *kerr.Error) {
-	p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with, lasts: true})
+func (p *proxy) refuseAll(with *kerr.Error) *fault {
+	return p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with, lasts: true, only: -1})
 }
 
-// heal takes back the faults that are to come.
+// refusePartition is refuseAll for one partition; the broker has the others' records.
+func (p *proxy) refusePartition(number int32, with *kerr.Error) *fault {
+	return p.add(&fault{key: (&kmsg.ProduceRequest{}).Key(), refuse: with, lasts: true, only: number})
+}
+
+// heal takes back the faults that are to come, and those that last.
 func (p *proxy) heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, f := range p.faults {
+		if f.lasts {
+			f.let()
+		}
+	}
 	p.faults = nil
 }
 
@@ -125,8 +144,11 @@ func (p *proxy) take(key int16) *fault {
 	return nil
 }
 
-// putBack lets a fault happen later.
+// putBack lets a fault happen later. One that lasts is still there.
 func (p *proxy) putBack(f *fault) {
+	if f.lasts {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append([]*fault{f}, p.faults...)
@@ -192,6 +214,8 @@ type asked struct {
 	correlation  uint32
 	fault        *fault
 	refusal      []byte // the answer, when the broker is not asked
+	// refused is what the broker is not asked for, and is answered for by us.
+	refused []kmsg.ProduceResponseTopic
 }
 
 func (l *link) close() {
@@ -213,9 +237,11 @@ func (l *link) requests() {
 		}
 		a.fault = l.proxy.take(a.key)
 		if a.fault != nil && a.fault.refuse != nil {
-			a.refusal = refusal(frame, a)
-			l.asked <- a
-			continue
+			frame = a.refuse(frame)
+			if a.refusal != nil {
+				l.asked <- a
+				continue
+			}
 		}
 		l.asked <- a
 		if writeFrame(l.broker, frame) != nil {
@@ -235,7 +261,9 @@ func (l *link) answers() {
 			}
 			frame = l.readdress(frame, a)
 		}
-		if a.fault != nil && a.refusal == nil && !written(frame, a) {
+		if len(a.refused) > 0 {
+			frame = l.addRefused(frame, a)
+		} else if a.fault != nil && a.refusal == nil && !written(frame, a) {
 			// Such as CONCURRENT_TRANSACTIONS, after which the client tries again.
 			l.proxy.putBack(a.fault)
 			a.fault = nil
@@ -334,8 +362,10 @@ func answer(resp kmsg.Response, a asked) []byte {
 	return resp.AppendTo(frame)
 }
 
-// refusal is the answer to a produce request that refuses each partition.
-func refusal(frame []byte, a asked) []byte {
+// refuse takes what is refused out of a produce request, and returns the rest of it.
+// Where there is no rest, the answer is the refusal; what is refused of a part goes
+// into the broker's answer.
+func (a *asked) refuse(frame []byte) []byte {
 	req := kmsg.NewPtrProduceRequest()
 	req.SetVersion(a.version)
 	body := kbin.Reader{Src: frame[8:]}
@@ -343,21 +373,63 @@ func refusal(frame []byte, a asked) []byte {
 	if req.IsFlexible() {
 		kmsg.SkipTags(&body)
 	}
+	header := frame[:len(frame)-len(body.Src)]
 	if err := req.ReadFrom(body.Src); err != nil {
 		panic("BUG: a produce request that cannot be read: " + err.Error())
 	}
-	resp := req.ResponseKind().(*kmsg.ProduceResponse)
-	resp.SetVersion(a.version)
+	rest := req.Topics[:0]
 	for _, t := range req.Topics {
 		topic := kmsg.NewProduceResponseTopic()
 		topic.Topic, topic.TopicID = t.Topic, t.TopicID
+		left := t.Partitions[:0]
 		for _, part := range t.Partitions {
+			if a.fault.only >= 0 && a.fault.only != part.Partition {
+				left = append(left, part)
+				continue
+			}
 			refused := kmsg.NewProduceResponseTopicPartition()
 			refused.Partition, refused.ErrorCode = part.Partition, a.fault.refuse.Code
 			refused.BaseOffset = -1
 			topic.Partitions = append(topic.Partitions, refused)
 		}
-		resp.Topics = append(resp.Topics, topic)
+		if len(topic.Partitions) > 0 {
+			a.refused = append(a.refused, topic)
+		}
+		if t.Partitions = left; len(left) > 0 {
+			rest = append(rest, t)
+		}
+	}
+	switch {
+	case len(a.refused) == 0:
+		a.fault = nil // it is about another partition
+		return frame
+	case len(rest) == 0:
+		resp := req.ResponseKind().(*kmsg.ProduceResponse)
+		resp.SetVersion(a.version)
+		resp.Topics, a.refused = a.refused, nil
+		a.refusal = answer(resp, *a)
+		return nil
+	}
+	req.Topics = rest
+	return req.AppendTo(slices.Clone(header))
+}
+
+// addRefused adds to the broker's answer what it was not asked for.
+func (l *link) addRefused(frame []byte, a asked) []byte {
+	resp := kmsg.NewPtrProduceResponse()
+	if err := a.parse(resp, frame); err != nil {
+		l.proxy.t.Errorf("read the broker's answer to a write: %v", err)
+		return frame
+	}
+	for _, t := range a.refused {
+		i := slices.IndexFunc(resp.Topics, func(at kmsg.ProduceResponseTopic) bool {
+			return at.Topic == t.Topic && at.TopicID == t.TopicID
+		})
+		if i < 0 {
+			resp.Topics = append(resp.Topics, t)
+			continue
+		}
+		resp.Topics[i].Partitions = append(resp.Topics[i].Partitions, t.Partitions...)
 	}
 	return answer(resp, a)
 }

@@ -28,6 +28,7 @@ type scene struct {
 	group      string
 	partitions int32
 	flags      map[string]string
+	keys       []string // key specs, whose flag may be given more than once
 
 	written int
 	// want are the values that must come out, by partition and in order.
@@ -62,10 +63,10 @@ func newScene(t *testing.T, partitions int32, in, out settings) *scene {
 		in: in.topic(t, brokers, partitions), out: out.topic(t, brokers, partitions),
 		want: map[int32][]string{}, seen: map[int32]map[string]bool{},
 	}
-	s.group = s.out
+	s.group, s.keys = s.out, []string{"json:id"}
 	s.flags = map[string]string{
 		"brokers": strings.Join(brokers, ","), "in": s.in, "out": s.out, "group": s.group, "instance": "a",
-		"key": "json:id", "window": "1h", "capacity": "100k", "fpr": "1e-6",
+		"window": "1h", "capacity": "100k", "fpr": "1e-6",
 		"session-timeout": "6s", "commit-interval": "50ms", "metrics-addr": "127.0.0.1:0", "summary": "json",
 	}
 	return s
@@ -81,6 +82,11 @@ func (s *scene) run(more ...string) *daemon {
 		flags[name] = value
 	}
 	args := []string{"run"}
+	if _, replaced := flags["key"]; !replaced {
+		for _, key := range s.keys {
+			args = append(args, "--key="+key)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		args = append(args, "--"+name+"="+flags[name])
 	}
