@@ -15,6 +15,7 @@ type source struct {
 	records []*kgo.Record // those of the batch, markers left out
 	headers []pipeline.Header
 	large   []bool
+	origins []origin // of the records of a routed batch
 	// end is the position after the batch.
 	end mark
 }

@@ -68,11 +68,21 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
+	if cfg.routes {
+		if err := lookAtRepartition(ctx, cfg, adm, partitions); err != nil {
+			return found{}, err
+		}
+	}
+	if cfg.source != "" {
+		if partitions, err = partitionsOf(ctx, adm, cfg.source); err != nil {
+			return found{}, err
+		}
+	}
 	for _, to := range []struct {
 		name string
 		as   **output
 		same bool // must have the input's partitions
-	}{{cfg.Out, &f.outputs.out, true}, {cfg.Divert, &f.outputs.divert, false}} {
+	}{{cfg.Out, &f.outputs.out, !cfg.routes}, {cfg.Divert, &f.outputs.divert, false}} {
 		if to.name == "" {
 			continue
 		}
@@ -82,7 +92,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 		if n := (*to.as).partitions; to.same && n != partitions {
 			return found{}, hinted("create the output with the input's partition count, or name another output",
 				"output topic %q has %d partitions, input topic %q has %d: they must match, a record keeps its partition",
-				cfg.Out, n, cfg.In[0], partitions)
+				cfg.Out, n, cfg.input(), partitions)
 		}
 	}
 	if err := checkTxnTimeout(ctx, cfg, adm, meta); err != nil {
@@ -152,6 +162,9 @@ func lookAtOutput(ctx context.Context, cfg Config, adm *kadm.Client, topic strin
 	}
 	found := limitsOf(topic, int32(len(detail.Partitions)), configs[topic])
 	found.id = detail.ID
+	if cfg.routes {
+		found.room = originRoom
+	}
 	return found, nil
 }
 

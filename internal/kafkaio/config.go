@@ -62,6 +62,11 @@ type Config struct {
 	Headers bool
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
+
+	// routes makes the session the first stage of a scope of the topic, and source
+	// the second, behind the input of that name. See OpenStages.
+	routes bool
+	source string
 }
 
 // The defaults, for whoever binds flags.

@@ -72,20 +72,10 @@ func (f *failures) take() (all []refused, first error) {
 // is full. What goes wrong with a record, or with the beginning of the
 // transaction, shows at the commit.
 func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
-	t := s.parts[b.Partition]
-	if t == nil || t.epoch != b.Epoch {
-		return fmt.Errorf("deliver a batch of %s: it was read under epoch %d, which is over", b.Partition, b.Epoch)
+	src, ok, err := s.takeOver(b)
+	if err != nil || !ok {
+		return err
 	}
-	if b.First != t.delivered.offset {
-		return fmt.Errorf("deliver a batch of %s: it begins at offset %d, the one before it ended at %d",
-			b.Partition, b.First, t.delivered.offset)
-	}
-	src := b.Source.(*source)
-	s.batches.out = append(s.batches.out, src)
-	if !s.begin() {
-		return nil
-	}
-	t.delivered = src.end
 	client := s.client()
 	acknowledge := s.failures.acknowledge // once: the closure is on the heap
 	for i, o := range b.Outcomes {
@@ -96,12 +86,14 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 		switch o.Fate {
 		case pipeline.Out:
 			s.retime(b, i, r, s.found.outputs.out)
-			r.Topic, r.Partition = s.cfg.Out, b.Partition.Number
+			from, _ := s.whence(src, b, i)
+			r.Topic, r.Partition = s.cfg.Out, from.Number
 		case pipeline.Diverted:
 			divert := s.found.outputs.divert
 			s.retime(b, i, r, divert)
-			r.Headers = append(slices.Clip(r.Headers), diversion(b, i)...)
-			r.Topic, r.Partition = divert.topic, b.Partition.Number%divert.partitions
+			from, offset := s.whence(src, b, i)
+			r.Headers = append(slices.Clip(r.Headers), diversion(b.Outcomes[i].Reason, from, offset)...)
+			r.Topic, r.Partition = divert.topic, from.Number%divert.partitions
 		default:
 			continue
 		}
@@ -111,13 +103,33 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 	return nil
 }
 
-// diversion are the headers that tell where record i was.
-func diversion(b *pipeline.Batch, i int) []kgo.RecordHeader {
+// takeOver notes that b is part of the transaction, and begins one. It reports false
+// when that failed: the commit settles why.
+func (s *Session) takeOver(b *pipeline.Batch) (src *source, ok bool, err error) {
+	t := s.parts[b.Partition]
+	if t == nil || t.epoch != b.Epoch {
+		return nil, false, fmt.Errorf("deliver a batch of %s: it was read under epoch %d, which is over", b.Partition, b.Epoch)
+	}
+	if b.First != t.delivered.offset {
+		return nil, false, fmt.Errorf("deliver a batch of %s: it begins at offset %d, the one before it ended at %d",
+			b.Partition, b.First, t.delivered.offset)
+	}
+	src = b.Source.(*source)
+	s.batches.out = append(s.batches.out, src)
+	if !s.begin() {
+		return src, false, nil
+	}
+	t.delivered = src.end
+	return src, true, nil
+}
+
+// diversion are the headers that tell why a record is diverted, and where it was.
+func diversion(why pipeline.Reason, from pipeline.Partition, offset int64) []kgo.RecordHeader {
 	return []kgo.RecordHeader{
-		{Key: HeaderReason, Value: []byte(b.Outcomes[i].Reason.String())},
-		{Key: HeaderTopic, Value: []byte(b.Partition.Topic)},
-		{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(b.Partition.Number), 10)},
-		{Key: HeaderOffset, Value: strconv.AppendInt(nil, b.Offsets[i], 10)},
+		{Key: HeaderReason, Value: []byte(why.String())},
+		{Key: HeaderTopic, Value: []byte(from.Topic)},
+		{Key: HeaderPartition, Value: strconv.AppendInt(nil, int64(from.Number), 10)},
+		{Key: HeaderOffset, Value: strconv.AppendInt(nil, offset, 10)},
 	}
 }
 
@@ -150,7 +162,7 @@ func (s *Session) blame(ctx context.Context, all []refused, first error) ([]pipe
 	var refusals []pipeline.Refusal
 	for _, failed := range all {
 		b, i := s.batches.find(failed.record)
-		diverted := b.Outcomes[i].Fate == pipeline.Diverted
+		diverted := !s.cfg.routes && b.Outcomes[i].Fate == pipeline.Diverted
 		to := s.found.outputs.out
 		if diverted {
 			to = s.found.outputs.divert

@@ -46,6 +46,20 @@ func (l *lags) resume(p pipeline.Partition, offset int64) {
 // halt notes that p is not read any more.
 func (l *lags) halt(p pipeline.Partition) { l.change(p, func(at *lag) { at.at.reading = false }) }
 
+// proceed notes that p is read again.
+func (l *lags) proceed(p pipeline.Partition) { l.change(p, func(at *lag) { at.at.reading = true }) }
+
+// positions are what is committed.
+func (l *lags) positions() map[pipeline.Partition]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[pipeline.Partition]int64, len(l.parts))
+	for p, at := range l.parts {
+		all[p] = at.at.committed
+	}
+	return all
+}
+
 // stable notes the end of what can be read of p.
 func (l *lags) stable(p pipeline.Partition, offset int64) {
 	l.change(p, func(at *lag) { at.at.stable = max(at.at.stable, offset) })

@@ -19,6 +19,8 @@ type output struct {
 	partitions int32
 	// compacted topics take no record without a key, and keep the last of each.
 	compacted bool
+	// room is what we add to a record on its way to the topic.
+	room int64
 	// maxBytes is the largest record batch, max.message.bytes.
 	maxBytes int32
 	// clock says that the broker looks at the records' own times; with
@@ -98,7 +100,7 @@ func (o *output) tooLarge(r *kgo.Record) bool {
 	if int64(len(r.Key)+len(r.Value)) < int64(o.maxBytes)/2 && len(r.Headers) == 0 {
 		return false
 	}
-	return batchOverhead+recordLength(r) > int64(o.maxBytes)
+	return batchOverhead+recordLength(r)+o.room > int64(o.maxBytes)
 }
 
 // recordLength is the length of r as the first record of a batch, from the

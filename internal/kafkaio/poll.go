@@ -92,6 +92,7 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 		s.stop(ctx, p, t, err, polled)
 		return nil
 	} else if b != nil {
+		b.Stable = got.LastStableOffset
 		polled.Batches = append(polled.Batches, b)
 	}
 	if got.Err != nil {
@@ -167,6 +168,11 @@ func (s *Session) admit(ctx context.Context, p pipeline.Partition, t *tenancy, r
 	}
 	last := records[len(records)-1]
 	src := s.batches.take()
+	if s.cfg.source != "" {
+		if err := src.unroute(records, s.found.outputs.out.partitions); err != nil {
+			return nil, err
+		}
+	}
 	b := src.views(records, s.cfg.Headers, s.found.outputs.out)
 	b.Partition, b.Epoch, b.Now = p, t.epoch, now
 	b.First, b.Next = t.next.offset, last.Offset+1

@@ -35,8 +35,10 @@ func (s *Session) watch() *watcher {
 	w := &watcher{session: s, inputs: s.found.inputs, cancel: cancel, done: make(chan struct{}), gone: map[string]bool{}}
 	go func() {
 		defer close(w.done)
+		var before judged
 		for pause(ctx, watchInterval) == nil {
 			w.ends(ctx)
+			s.trimJudged(ctx, &before)
 			if err := w.compare(ctx); err != nil {
 				w.mu.Lock()
 				w.surprise = err

@@ -1,0 +1,85 @@
+package kafkaio
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// surveyor asks the brokers, again and again, how far all partitions of an input
+// are, those of other instances too: a router must not leave one behind.
+type surveyor struct {
+	session *Session
+	cancel  context.CancelFunc
+	done    chan struct{}
+	last    atomic.Pointer[pipeline.Survey]
+}
+
+// surveyInterval is how often. What others have done meanwhile lets a partition go
+// on that much later.
+const surveyInterval = time.Second
+
+// survey asks until it is closed.
+func (s *Session) survey() *surveyor {
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &surveyor{session: s, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(v.done)
+		for {
+			if survey, err := v.ask(ctx); err == nil {
+				v.last.Store(survey)
+			} else if ctx.Err() == nil {
+				s.warn.warn("cannot ask how far the input's partitions are: those ahead wait", "error", err)
+			}
+			if pause(ctx, surveyInterval) != nil {
+				return
+			}
+		}
+	}()
+	return v
+}
+
+func (v *surveyor) close() {
+	v.cancel()
+	<-v.done
+}
+
+// Survey implements [pipeline.RouteSession].
+func (s *RouteSession) Survey() *pipeline.Survey { return s.surveyor.last.Load() }
+
+func (v *surveyor) ask(ctx context.Context) (*pipeline.Survey, error) {
+	s := v.session
+	adm := kadm.NewClient(s.admin)
+	// The ends last: rather something is left to read than nothing.
+	offsets, err := adm.FetchOffsets(ctx, s.cfg.Group)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := adm.ListStartOffsets(ctx, s.cfg.In...)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := adm.ListCommittedOffsets(ctx, s.cfg.In...)
+	if err != nil {
+		return nil, err
+	}
+	survey := &pipeline.Survey{}
+	ends.Each(func(end kadm.ListedOffset) {
+		at := pipeline.Source{Partition: pipeline.Partition{Topic: end.Topic, Number: end.Partition}, Stable: end.Offset}
+		if start, ok := starts.Lookup(end.Topic, end.Partition); ok {
+			at.Next = start.Offset
+		}
+		if o, ok := offsets.Lookup(end.Topic, end.Partition); ok && o.Err == nil && o.At >= 0 {
+			at.Next, at.Metadata = o.At, o.Metadata
+		}
+		if end.Err != nil {
+			err = end.Err // what is known of it stays as it is
+		}
+		survey.Sources = append(survey.Sources, at)
+	})
+	return survey, err
+}
