@@ -76,8 +76,8 @@ func TestMetadataThatIsNotOurs(t *testing.T) {
 		"streamdedup/3 " + good[14:]:             ErrForeignState,
 		good[:len(good)-3] + "x":                 ErrNoState,
 		strings.Replace(good, "0,0,0", "0,0", 1): ErrNoState,
-		strings.Replace(good, "0,0,0", "0,0,x", 1):            ErrNoState,
-		strings.Replace(good, "record", "moon", 1):            ErrNoState,
+		strings.Replace(good, "0,0,0", "0,0,x", 1): ErrNoState,
+		strings.Replace(good, "record", "moon", 1): ErrNoState,
 	} {
 		if _, err := ParseMetadata(text); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)

@@ -202,7 +202,7 @@ func processed(ctx context.Context, broker *bench.Broker, s *runSettings, topic 
 func quietly(ctx context.Context, s *runSettings) (summary, error) {
 	var stderr bytes.Buffer
 	inner := &app{stdin: bytes.NewReader(nil), stdout: io.Discard, stderr: &stderr}
-	s.metricsAddr, s.summary, s.logLevel = metricsOff, summaryJSON, "error"
+	s.metricsAddr, s.stateDir, s.summary, s.logLevel = metricsOff, stateDirOff, summaryJSON, "error"
 	if err := inner.stream(ctx, s); err != nil {
 		return summary{}, fmt.Errorf("%w\n%s", err, bytes.TrimSpace(stderr.Bytes()))
 	}

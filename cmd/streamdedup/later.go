@@ -16,7 +16,6 @@ var laterFlags = map[string]map[string]string{
 	},
 	"run": {
 		"scope":            ": the scope is the partition",
-		"state-dir":        ": state is rebuilt from the input",
 		"duplicates-topic": ": duplicates are dropped",
 		"on-duplicate":     ": duplicates are dropped",
 		"ignore-id":        "",

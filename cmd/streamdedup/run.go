@@ -102,7 +102,9 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 		}
 		return err
 	}
-	engine, plan, err := s.engine(session, metrics, log)
+	memories := s.checkpoints(session, log)
+	defer memories.close()
+	engine, plan, err := s.engine(session, memories, metrics, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
@@ -120,7 +122,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 }
 
 // engine makes what runs on the session, and lets metrics watch it.
-func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+func (s *runSettings) engine(session *kafkaio.Session, memories *checkpoints, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
 	fail := func(err error) (*pipeline.Engine, sizing.Plan, error) { return nil, sizing.Plan{}, err }
 	plan, err := s.plan(int(session.Partitions()))
 	if err != nil {
@@ -142,18 +144,24 @@ func (s *runSettings) engine(session *kafkaio.Session, metrics *admin.Metrics, l
 	}
 	rules.LogChanges = true
 	logPlan(log, plan, seed.n)
+	var kept pipeline.Checkpoints
+	if memories != nil {
+		kept = memories
+	}
+	restorer := kafkaio.NewRestorer(session, kept)
 	engine, err := pipeline.NewEngine(pipeline.EngineConfig{
 		Rules:   rules,
 		Workers: int(s.shards), Pin: s.pin,
 		CommitInterval: s.commitInterval,
-		Logger:         log,
-		Events:         newWatcher(log, s.amount()).watch(metrics.Events()),
-	}, session, kafkaio.NewRestorer(session, nil))
+		Checkpoints:    kept, CheckpointInterval: s.checkpointInterval,
+		Logger: log,
+		Events: newWatcher(log, s.amount()).watch(metrics.Events()),
+	}, session, restorer)
 	if err != nil {
 		return fail(err)
 	}
 	metrics.Watch(admin.Source{
-		Snapshot: engine.Snapshot, Lag: session.Lag, Standstills: session.Standstills,
+		Snapshot: engine.Snapshot, Lag: session.Lag, Restoring: restorer.Progress, Standstills: session.Standstills,
 		FPR: plan.FPRAt, GenerationCapacity: plan.GenerationCapacity,
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
 	})

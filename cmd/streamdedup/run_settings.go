@@ -29,41 +29,45 @@ const (
 type runSettings struct {
 	connection
 	judging
-	in             []string
-	out            string
-	divert         string
-	createTopics   bool
-	group          string
-	instance       string
-	start          kafkaio.Start
-	delivery       string
-	commitInterval time.Duration
-	sessionTimeout time.Duration
-	txnTimeout     time.Duration
-	compression    string
-	allowColdStart bool
-	fixTopics      bool
-	warmUp         string
-	shards         uint64
-	pin            pipeline.PinMode
-	metricsAddr    string
-	logLevel       string
-	logFormat      string
+	in                 []string
+	out                string
+	divert             string
+	createTopics       bool
+	group              string
+	instance           string
+	start              kafkaio.Start
+	delivery           string
+	commitInterval     time.Duration
+	sessionTimeout     time.Duration
+	txnTimeout         time.Duration
+	compression        string
+	allowColdStart     bool
+	fixTopics          bool
+	stateDir           string
+	checkpointInterval time.Duration
+	warmUp             string
+	shards             uint64
+	pin                pipeline.PinMode
+	metricsAddr        string
+	logLevel           string
+	logFormat          string
 }
 
 func defaultRun() *runSettings {
 	s := &runSettings{
-		judging:        defaultJudging(),
-		delivery:       exactlyOnce,
-		commitInterval: defaultCommitInterval,
-		sessionTimeout: kafkaio.DefaultSessionTimeout,
-		txnTimeout:     kafkaio.DefaultTxnTimeout,
-		compression:    kafkaio.DefaultCompression,
-		warmUp:         warmUpInput,
-		shards:         uint64(max(1, runtime.GOMAXPROCS(0)-1)),
-		metricsAddr:    defaultMetricsAddr,
-		logLevel:       "info",
-		logFormat:      "text",
+		judging:            defaultJudging(),
+		delivery:           exactlyOnce,
+		commitInterval:     defaultCommitInterval,
+		sessionTimeout:     kafkaio.DefaultSessionTimeout,
+		txnTimeout:         kafkaio.DefaultTxnTimeout,
+		compression:        kafkaio.DefaultCompression,
+		warmUp:             warmUpInput,
+		stateDir:           defaultStateDir,
+		checkpointInterval: defaultCheckpointInterval,
+		shards:             uint64(max(1, runtime.GOMAXPROCS(0)-1)),
+		metricsAddr:        defaultMetricsAddr,
+		logLevel:           "info",
+		logFormat:          "text",
 	}
 	s.time = "record"
 	// Without a host name the flag is required: two processes of a group with the
@@ -93,6 +97,8 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
 	choiceFlag("SOURCE", warmUpInput, "none").
 		add(fs, &s.warmUp, "warm-up", "what is read again where the changelog does not say what was learned: input or none")
+	fs.StringVar(&s.stateDir, "state-dir", s.stateDir, "`FOLDER` for checkpoints, which make a restart fast, or off; what must not be lost is in Kafka")
+	durationFlag.add(fs, &s.checkpointInterval, "checkpoint-interval", "time between two checkpoints of a partition")
 	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own (default false)")
 	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once")
 	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")

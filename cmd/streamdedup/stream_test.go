@@ -124,7 +124,7 @@ func runArgs(brokers []string, in, out string, more ...string) []string {
 	return append([]string{
 		"run", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out, "--create-topics",
 		"--group", "g-" + out, "--instance", "a", "--key", "json:id", "--capacity", "10k",
-		"--metrics-addr", "127.0.0.1:0", "--summary", "json",
+		"--metrics-addr", "127.0.0.1:0", "--summary", "json", "--state-dir", "off",
 	}, more...)
 }
 

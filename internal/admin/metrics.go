@@ -25,6 +25,8 @@ type Source struct {
 	// Standstills are the partitions that go no further although nothing has failed.
 	// It may be nil.
 	Standstills func() []pipeline.Standstill
+	// Restoring is how far the restores under way have come, from 0 to 1. It may be nil.
+	Restoring func() map[pipeline.Partition]float64
 	// FPR is the rate of a filter whose generations hold as many IDs.
 	FPR func(loads [filter.Generations]uint64) float64
 	// GenerationCapacity is how many IDs fill a generation of a partition, and
@@ -40,6 +42,9 @@ type Metrics struct {
 	latency  prometheus.Histogram
 	commit   prometheus.Histogram
 	restore  prometheus.Histogram
+	// checkpoint is how long those took that are durable; failed counts the others.
+	checkpoint prometheus.Histogram
+	failed     prometheus.Counter
 }
 
 // NewMetrics makes metrics in a registry of their own. They are those of an
@@ -58,6 +63,11 @@ func NewMetrics() *Metrics {
 		"How long commits took, from asking to knowing.", 0.001)
 	m.restore = histogram("streamdedup_restore_seconds",
 		"How long a partition took from its assignment to its first verdict.", 0.01)
+	m.checkpoint = histogram("streamdedup_checkpoint_seconds",
+		"How long a checkpoint took from its beginning until it was durable.", 0.01)
+	m.failed = with.NewCounter(prometheus.CounterOpts{
+		Name: "streamdedup_checkpoint_failures_total", Help: "Checkpoints that were given up; an older one, or the changelog, serves instead.",
+	})
 	m.registry.MustRegister(
 		&collector{m},
 		collectors.NewGoCollector(),
@@ -88,6 +98,13 @@ func (m *Metrics) Events() pipeline.Events {
 			m.latency.Observe(time.Since(time.UnixMilli(oldest)).Seconds())
 		},
 		Restored: func(_ pipeline.Partition, took time.Duration) { m.restore.Observe(took.Seconds()) },
+		Checkpointed: func(_ pipeline.Partition, took time.Duration, _ uint64, err error) {
+			if err != nil {
+				m.failed.Inc()
+				return
+			}
+			m.checkpoint.Observe(took.Seconds())
+		},
 	}
 }
 
@@ -115,6 +132,7 @@ var (
 	descBytes    = describe("filter_bytes", "Memory of the filters, without their undo journals.")
 	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
 	descCoverage = describe("window_coverage_ratio", "How much of the window the memory knows.", "topic", "partition")
+	descRestore  = describe("restore_progress_ratio", "How far the restore of a partition's memory has come.", "topic", "partition")
 	descStopped  = describe("partition_stopped", "1 while the partition goes no further until someone acts; /healthz says why.", "topic", "partition")
 	descLag      = describe("lag_records", "Offsets not committed yet, up to the last stable one.", "topic", "partition")
 	descTxn      = describe("transactions_total", "Transactions by how they ended.", "outcome")
@@ -124,7 +142,7 @@ var (
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
-		descBytes, descTime, descCoverage, descStopped, descLag, descBlocked, descTxn,
+		descBytes, descTime, descCoverage, descRestore, descStopped, descLag, descBlocked, descTxn,
 	} {
 		to <- d
 	}
@@ -152,6 +170,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	gauge(to, descBytes, float64(bytes))
+	if source.Restoring != nil {
+		for p, done := range source.Restoring() {
+			gauge(to, descRestore, done, p.Topic, number(p))
+		}
+	}
 	if source.Lag == nil {
 		return
 	}

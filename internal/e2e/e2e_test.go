@@ -137,6 +137,7 @@ type stream struct {
 	workload       workload.Config
 	generator      *workload.Generator
 	in, out, group string
+	state          string // folder for checkpoints
 	processes      []*process
 }
 
@@ -157,7 +158,7 @@ func newStream(t *testing.T, w workload.Config) *stream {
 		t.Fatal(err)
 	}
 	s := &stream{
-		broker: broker, workload: w, generator: generator,
+		broker: broker, workload: w, generator: generator, state: t.TempDir(),
 		in:  kafkatest.Topic(t, brokers, w.Partitions, settings),
 		out: kafkatest.Topic(t, brokers, w.Partitions, settings),
 	}
@@ -177,7 +178,8 @@ func (s *stream) feed(t *testing.T, most int) {
 func (s *stream) run(t *testing.T, instance string, more ...string) *process {
 	t.Helper()
 	args := []string{"run", "--brokers", s.brokers(), "--in", s.in, "--out", s.out, "--group", s.group, "--instance", instance,
-		"--window", s.workload.Window.String(), "--metrics-addr", "off", "--summary", "json"}
+		"--window", s.workload.Window.String(), "--metrics-addr", "off", "--summary", "json",
+		"--state-dir", s.state, "--checkpoint-interval", "300ms"}
 	for _, spec := range s.workload.Kind.KeySpecs() {
 		args = append(args, "--key", spec)
 	}

@@ -68,6 +68,7 @@ func newScene(t *testing.T, partitions int32, in, out settings) *scene {
 		"brokers": strings.Join(brokers, ","), "in": s.in, "out": s.out, "group": s.group, "instance": "a",
 		"window": "1h", "capacity": "100k", "fpr": "1e-6",
 		"session-timeout": "6s", "commit-interval": "50ms", "metrics-addr": "127.0.0.1:0", "summary": "json",
+		"state-dir": t.TempDir(), "checkpoint-interval": "300ms",
 	}
 	return s
 }

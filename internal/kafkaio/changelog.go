@@ -22,6 +22,11 @@ type changelog struct {
 // ChangelogTopic is the name of the changelog of a group for one of its inputs.
 func ChangelogTopic(group, input string) string { return group + "-" + input + "-seen" }
 
+// TopicIDs are the IDs of an input and of its changelog, zero where there is none.
+func (s *Session) TopicIDs(input string) (in, changelog [16]byte) {
+	return s.found.inputs[input].id, s.found.changelogs[input].id
+}
+
 // changelogBytes is how large a batch a changelog takes: twice the largest record of
 // a change.
 const changelogBytes = 1 << 20

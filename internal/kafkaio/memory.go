@@ -182,12 +182,16 @@ func (m *memory) readInput(ctx context.Context, from, to int64) (first int64, er
 // reportInterval is how often a long restore says how far it is.
 const reportInterval = 5 * time.Second
 
-func (m *memory) report(done, total int64, source string) {
-	m.restorer.progress.set(m.partition, done, total)
+func (m *memory) report(read, of int64, source string) {
+	done := 1.0
+	if of > 0 {
+		done = float64(read) / float64(of)
+	}
+	m.restorer.progress.set(m.partition, done)
 	if time.Since(m.said) < reportInterval {
 		return
 	}
 	m.said = time.Now()
 	m.restorer.session.log.Info("restoring", "partition", m.partition.String(), "from", source,
-		"done", Progress{done, total}.String())
+		"done", fmt.Sprintf("%.0f%%", 100*done))
 }

@@ -3,7 +3,7 @@ package kafkaio
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -213,22 +213,19 @@ func (r *histories) owns(p pipeline.Partition) {
 	r.known[p.Topic].own[p] = true
 }
 
-// Progress is how far a restore has come, in offsets of what it reads.
-type Progress struct{ Done, Total int64 }
-
 // progress is safe for concurrent use.
 type progress struct {
 	mu    sync.Mutex
-	parts map[pipeline.Partition]Progress
+	parts map[pipeline.Partition]float64
 }
 
-func (g *progress) set(p pipeline.Partition, done, total int64) {
+func (g *progress) set(p pipeline.Partition, done float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.parts == nil {
-		g.parts = map[pipeline.Partition]Progress{}
+		g.parts = map[pipeline.Partition]float64{}
 	}
-	g.parts[p] = Progress{done, total}
+	g.parts[p] = done
 }
 
 func (g *progress) clear(p pipeline.Partition) {
@@ -237,21 +234,10 @@ func (g *progress) clear(p pipeline.Partition) {
 	delete(g.parts, p)
 }
 
-// Progress is how far the restores that are under way have come.
-func (r *Restorer) Progress() map[pipeline.Partition]Progress {
+// Progress is how far the restores that are under way have come, from 0 to 1. It is
+// safe for concurrent use.
+func (r *Restorer) Progress() map[pipeline.Partition]float64 {
 	r.progress.mu.Lock()
 	defer r.progress.mu.Unlock()
-	all := make(map[pipeline.Partition]Progress, len(r.progress.parts))
-	for p, at := range r.progress.parts {
-		all[p] = at
-	}
-	return all
-}
-
-// String is for messages.
-func (g Progress) String() string {
-	if g.Total <= 0 {
-		return "100%"
-	}
-	return fmt.Sprintf("%d%%", 100*g.Done/g.Total)
+	return maps.Clone(r.progress.parts)
 }
