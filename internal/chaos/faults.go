@@ -120,19 +120,33 @@ func (r *run) strike(f fault, calm <-chan struct{}) error {
 	return errors.Join(err, in.start())
 }
 
-// ask ends a process by SIGTERM. Its network may be cut at that time, so it may
-// end as one that cannot reach the brokers.
+// ask ends a process by SIGTERM. It may have had another end at the same moment.
 func (r *run) ask(l *life) error {
 	err := l.stop()
-	if err != nil && l.isNamed() {
+	switch {
+	case err == nil:
+		r.count(&r.table.cleanEnds)
+	case r.isExcused(l):
 		r.say("%v", err)
-		r.count(&r.table.namedEnds)
 		return nil
 	}
-	if err == nil {
-		r.count(&r.table.cleanEnds)
-	}
 	return err
+}
+
+// isExcused counts an end that nobody asked for; false says that it has no reason.
+func (r *run) isExcused(l *life) bool {
+	r.mu.Lock()
+	troubled := r.calmed.IsZero() || time.Since(r.calmed) < calmAfter
+	r.mu.Unlock()
+	switch {
+	case l.isFenced():
+		r.count(&r.table.fenced)
+	case l.isStillborn() && troubled:
+		r.count(&r.table.stillborn)
+	default:
+		return false
+	}
+	return true
 }
 
 // join lets one more instance take part for a while.

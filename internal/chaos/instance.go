@@ -160,26 +160,17 @@ func (l *life) judge() error {
 	return s.check(l.name)
 }
 
-// named are the ends that the guarantees name: of a process whose place was given
-// to another, and of one that starts while it cannot reach the brokers.
-var named = []string{
-	"was taken over by another process",
-	"reach the brokers at",
-	"take over transactional ID",
+// isFenced is whether a process ended because its place was given to another: the
+// one end by itself, once it has begun, that the guarantees name.
+func (l *life) isFenced() bool {
+	return l.cmd.ProcessState.ExitCode() == 1 && strings.Contains(l.complaint(), "was taken over by another process")
 }
 
-// isNamed is whether a process that ended by itself had a reason that it may have.
-func (l *life) isNamed() bool {
-	if l.cmd.ProcessState.ExitCode() != 1 {
-		return false
-	}
-	complaint := l.complaint()
-	for _, reason := range named {
-		if strings.Contains(complaint, reason) {
-			return true
-		}
-	}
-	return false
+// isStillborn is whether a process gave up before it had begun, since it could not
+// reach the brokers or they did not answer.
+func (l *life) isStillborn() bool {
+	text, err := os.ReadFile(l.log)
+	return err == nil && l.cmd.ProcessState.ExitCode() == 1 && !strings.Contains(string(text), " msg=plan ")
 }
 
 // complaint is the error that a process has ended with.

@@ -69,6 +69,7 @@ func (p *proxy) close() {
 // drop closes the open connections; the lock is held.
 func (p *proxy) drop() {
 	for l := range p.links {
+		reset(l.client)
 		l.close()
 	}
 }
@@ -130,7 +131,7 @@ func (p *proxy) accept(gate net.Listener, broker string) {
 		var dialer net.Dialer
 		upstream, err := dialer.DialContext(context.Background(), "tcp", broker)
 		if err != nil {
-			_ = client.Close() // as a broker that is away does
+			reset(client) // as the machine of a broker that is away does
 			continue
 		}
 		l := &link{proxy: p, client: client, broker: upstream, asked: make(chan asked, 1024)}
@@ -146,7 +147,8 @@ func (p *proxy) track(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut || p.closed {
-		l.close()
+		reset(l.client)
+		_ = l.broker.Close() // it has heard nothing
 		return false
 	}
 	p.links[l] = true
@@ -174,6 +176,13 @@ type asked struct {
 func (l *link) close() {
 	_ = l.client.Close() // whichever side ends first closes both
 	_ = l.broker.Close()
+}
+
+// reset ends a connection as one is ended that nobody serves. A close in good order
+// would say that somebody does, and does not speak our language.
+func reset(conn net.Conn) {
+	_ = conn.(*net.TCPConn).SetLinger(0) // at worst it is closed in good order
+	_ = conn.Close()
 }
 
 // requests carries what the instance sends. It alone closes the broker's side, and

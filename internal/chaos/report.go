@@ -26,9 +26,9 @@ type table struct {
 	mu     sync.Mutex
 	faults [kinds]int
 	events []happening
-	// restarts are of processes that ended by themselves; namedEnds, also after
-	// SIGTERM, for a reason that the guarantees name.
-	restarts, namedEnds, cleanEnds int
+	// restarts are of processes that ended by themselves; the reasons that they may
+	// have are counted one by one.
+	restarts, fenced, stillborn, cleanEnds int
 }
 
 // happening is a fault and its time.
@@ -64,7 +64,8 @@ func (t *table) print(w io.Writer, v verdict, long standstill) {
 		line(kind(k).String(), n)
 	}
 	line("restarts after an end by itself", t.restarts)
-	line("ends that the guarantees name", t.namedEnds)
+	line("of them fenced", t.fenced)
+	line("of them could not begin", t.stillborn)
 	line("clean ends, sums checked", t.cleanEnds)
 	line("longest standstill of a partition", long)
 	line("lost", v.Lost)

@@ -25,6 +25,8 @@ const (
 	// patience bounds the waiting for anything that must happen once things are
 	// well again.
 	patience = 2 * time.Minute
+	// calmAfter is how long after the last fault a start may still fail for it.
+	calmAfter = 30 * time.Second
 	// stopLimit bounds what is done when the run itself is interrupted.
 	stopLimit = 30 * time.Second
 )
@@ -52,6 +54,7 @@ type run struct {
 
 	mu       sync.Mutex
 	occupied map[place]bool
+	calmed   time.Time // when the last fault was over
 	findings []string
 }
 
@@ -171,8 +174,8 @@ func (r *run) trouble(ctx context.Context) error {
 	defer unwatch()
 	background.Go(func() { r.progress.follow(watching) })
 
-	loading, calm := context.WithTimeout(ctx, r.duration)
-	defer calm()
+	loading, enough := context.WithCancel(ctx)
+	defer enough()
 	written := make(chan error, 1)
 	go func() { written <- r.load.run(loading) }()
 	for _, in := range r.instances {
@@ -180,16 +183,26 @@ func (r *run) trouble(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.progress.begun(ctx); err != nil {
+		return err
+	}
 	brokers := 0
 	if r.cluster.owned() {
 		brokers = len(r.cluster.brokers)
 	}
-	r.faults(ctx, planFaults(r.seed, r.duration, instances, brokers), loading.Done())
-	<-loading.Done()
+	r.say("every partition is being read: faults begin")
+	faulting, calm := context.WithTimeout(ctx, r.duration)
+	defer calm()
+	r.faults(ctx, planFaults(r.seed, r.duration, instances, brokers), faulting.Done())
+	<-faulting.Done()
+	enough()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	r.say("no more faults: catching up")
+	r.mu.Lock()
+	r.calmed = time.Now()
+	r.mu.Unlock()
 	if err := <-written; err != nil {
 		return err
 	}
@@ -256,8 +269,7 @@ func (r *run) audit(ctx context.Context) error {
 // ended notes that a process ended by itself.
 func (r *run) ended(l *life) {
 	r.count(&r.table.restarts)
-	if l.isNamed() {
-		r.count(&r.table.namedEnds)
+	if r.isExcused(l) {
 		r.say("%s ended by itself, as it may: %s", l.name, l.complaint())
 		return
 	}

@@ -113,6 +113,29 @@ func (p *progress) longest() standstill {
 	return p.long
 }
 
+// begun waits until every partition has been read from.
+func (p *progress) begun(ctx context.Context) error {
+	for began := time.Now(); ; time.Sleep(pollEvery) {
+		p.mu.Lock()
+		at := 0
+		for _, s := range p.at {
+			if s.offset > 0 {
+				at++
+			}
+		}
+		p.mu.Unlock()
+		if at == partitions {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("the group has begun to read %d of %d partitions within %v", at, partitions, patience)
+		}
+	}
+}
+
 // atEnd waits until the group has read everything, for as long as it moves.
 func (p *progress) atEnd(ctx context.Context) error {
 	for last, since := int64(-1), time.Now(); ; time.Sleep(pollEvery) {
