@@ -61,6 +61,11 @@ type Config struct {
 	// for the output go there; without it the partition stops before them.
 	Diverts bool
 
+	// Allow are the hashes of IDs of which one more copy is let through, although
+	// the memory says that they were seen. What is let through is remembered, so of
+	// several copies it is the next.
+	Allow []filter.Hash
+
 	// LogChanges makes a shard keep what it learns in a cycle, for a changelog.
 	LogChanges bool
 

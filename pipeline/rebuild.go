@@ -74,7 +74,8 @@ func (r *Rebuild) chunk(b *Batch, from, to int) {
 		record := &b.Records[from+i]
 		hash, found := r.shard.extractor.Hash(record)
 		x.offsets[i], x.hashes[i], x.times[i] = b.Offsets[from+i], hash, window.NoTime
-		r.learn[i] = found == keys.Found && (b.Oversize == nil || !b.Oversize[from+i])
+		// Which copy of an allowed ID was let through the input does not say.
+		r.learn[i] = found == keys.Found && (b.Oversize == nil || !b.Oversize[from+i]) && !r.shard.allow.has(hash)
 		if r.shard.clock == nil {
 			continue
 		}

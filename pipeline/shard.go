@@ -20,6 +20,7 @@ const chunk = 1024
 type Shard struct {
 	rules     Config
 	extractor *keys.Extractor
+	allow     allowList
 	clock     *keys.Clock // nil for TimeNone
 	set       filter.Set
 	window    *window.Window
@@ -78,7 +79,10 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
-	s := &Shard{rules: cfg, extractor: extractor, partition: p, log: changeLog{on: cfg.LogChanges}}
+	s := &Shard{
+		rules: cfg, extractor: extractor, allow: newAllowList(cfg.Allow), partition: p,
+		log: changeLog{on: cfg.LogChanges},
+	}
 	if cfg.Time != TimeNone {
 		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat); err != nil {
 			return nil, fmt.Errorf("make shard of %s: %w", p, err)
@@ -143,6 +147,9 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 		r := &b.Records[i]
 		repeated := s.extractor.RepeatedHeaders()
 		hash, found := s.extractor.Hash(r)
+		if s.allow != nil {
+			hash = s.allow.instead(hash)
+		}
 		tooLarge := b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
 		if stop = s.mustStop(b, i, found, tooLarge); stop != nil {
 			break
