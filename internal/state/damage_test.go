@@ -12,8 +12,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden file anew: a change of format, which needs another version")
@@ -78,7 +76,7 @@ func (v *victim) refused(what string, buffer int) {
 	}
 }
 
-const bigBody = 5*sectionBytes/2 + 77
+const bigBody = sectionBytes + sectionBytes/4 + 77
 
 func TestCutAnywhereIsRefused(t *testing.T) {
 	r := seeded(t)
@@ -309,7 +307,7 @@ func TestCase_STATE_09_checkpoint(t *testing.T) {
 // FuzzRead reads a file that may be anything: as it is, and with the checksums of
 // its header and table put right.
 func FuzzRead(f *testing.F) {
-	for _, body := range [][]byte{nil, []byte("body"), bytes.Repeat([]byte("body"), sectionBytes/3)} {
+	for _, body := range [][]byte{nil, []byte("body")} {
 		h := open(f, f.TempDir())
 		h.save(p0, 5, body)
 		whole, err := os.ReadFile(h.List(p0)[0].Name())
@@ -347,7 +345,7 @@ func readAll(t *testing.T, data []byte) {
 	file := struct {
 		io.ReaderAt
 		io.Closer
-	}{bytes.NewReader(data), io.NopCloser(nil)}
+	}{bytes.NewReader(data), nil}
 	got, err := io.ReadAll(&body{file: file, path: "f", sums: sums, size: int64(h.head.BodyBytes)})
 	if err != nil {
 		return
@@ -359,11 +357,8 @@ func readAll(t *testing.T, data []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := decode(again); err != nil || !reflect.DeepEqual(plainHead(back), plainHead(h)) {
+	// The checksum may differ: numbers have more than one form.
+	if back, err := decode(again); err != nil || !reflect.DeepEqual(back.head, h.head) || back.topics != h.topics || back.table != h.table {
 		t.Fatalf("error %v\ngot  %+v\nwant %+v", err, back, h)
 	}
 }
-
-// plainHead is the head without the checksum, which covers how it was written:
-// numbers have more than one form.
-func plainHead(h *header) pipeline.CheckpointHead { return h.head }

@@ -100,8 +100,12 @@ func (f *Folder) open() error {
 
 // makeFolder makes the last folder of a path.
 func makeFolder(path string) error {
-	if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+	// Where one may not write, some systems do not say that it exists.
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
+	}
+	if err := os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil // another made it meanwhile, or it is a file, and the next step says so
 	} else if err != nil {
 		return err
 	}

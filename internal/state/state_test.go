@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/streamdedup/streamdedup/filter"
@@ -242,6 +243,55 @@ func TestTwoWritersOfAPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.holds(p0, bodies, 1, 2)
+}
+
+// Engine and restorers use a folder at the same time.
+func TestManyPartitionsAtOnce(t *testing.T) {
+	h := open(t, t.TempDir())
+	bodies := map[int64][]byte{}
+	for begin := range int64(8) {
+		bodies[begin] = bytes.Repeat([]byte{byte(begin)}, 100_000)
+	}
+	partition := func(n int) pipeline.Partition { return pipeline.Partition{Topic: "orders", Number: int32(n)} }
+	var done sync.WaitGroup
+	for n := range 6 {
+		p := partition(n)
+		done.Go(func() {
+			for begin := range int64(8) {
+				w, err := h.Create(p)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := w.Write(bodies[begin]); err != nil {
+					t.Error(err)
+				}
+				if err := w.Finish(headOf(p, begin, bodies[begin])); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		done.Go(func() {
+			for range 20 {
+				for _, f := range h.List(p) {
+					body, err := load(f, sectionBytes)
+					if errors.Is(err, os.ErrNotExist) {
+						continue // pruned meanwhile
+					}
+					if want := bodies[f.Head().Begin]; err != nil || !bytes.Equal(body, want) {
+						t.Errorf("%s: %d bytes, want %d, error %v", f.Name(), len(body), len(want), err)
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	if h.log.Len() > 0 {
+		t.Errorf("log: %s", h.log)
+	}
+	for n := range 6 {
+		h.holds(partition(n), bodies, 7, 6)
+	}
 }
 
 func TestAbortLeavesNothing(t *testing.T) {
