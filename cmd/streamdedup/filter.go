@@ -119,10 +119,17 @@ func (s *filterSettings) check(inputs []string) error {
 	return s.judging.check()
 }
 
-// check refuses key and time specs that do not parse.
+// check refuses key and time specs that do not parse, and a list of IDs that has
+// others.
 func (j *judging) check() error {
 	if _, err := keys.Parse(j.keys, 0); err != nil {
 		return usagef("--key: %w", err)
+	}
+	if j.allowFile != "" {
+		// Now, and not only when the seed is known: a bad line should not cost a start.
+		if _, err := readAllowed(j.allowFile, j.keys, 0); err != nil {
+			return err
+		}
 	}
 	if j.time == pipeline.TimeNone {
 		return nil

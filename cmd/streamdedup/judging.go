@@ -114,6 +114,7 @@ type judging struct {
 	onFull     window.OnFull
 	seed       seed
 	seedFile   string
+	allowFile  string
 	summary    string
 }
 
@@ -142,6 +143,7 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
 	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
+	fs.StringVar(&j.allowFile, "allow-id", "", "`FILE` with IDs, one a line, of which one more copy passes: for a first copy that was withheld")
 	choiceFlag("FORMAT", summaryText, summaryJSON, summaryNone).
 		add(fs, &j.summary, "summary", "what to print on stderr at the end: text, json or none")
 }
@@ -162,6 +164,12 @@ func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Conf
 	}
 	if err := c.Validate(); err != nil {
 		return pipeline.Config{}, &usageError{inFlags{err}}
+	}
+	if j.allowFile != "" {
+		var err error
+		if c.Allow, err = readAllowed(j.allowFile, j.keys, seed); err != nil {
+			return pipeline.Config{}, err
+		}
 	}
 	return c, nil
 }
