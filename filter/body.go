@@ -75,8 +75,7 @@ const (
 
 // Geometry implements [Set].
 func (s *Sliced) Geometry() string {
-	return fmt.Sprintf("sliced filter, format %d: %d lines, %d of them a hash, %d cells in each",
-		slicedFormat, s.params.Lines, s.params.LinesPerKey, s.params.CellsPerLine)
+	return fmt.Sprintf(slicedGeometry, slicedFormat, s.params.Lines, s.params.LinesPerKey, s.params.CellsPerLine)
 }
 
 // BodyBytes implements [Set].
@@ -168,8 +167,7 @@ func (s *Sliced) sweepLate() {
 
 // Geometry implements [Set].
 func (c *Classic) Geometry() string {
-	return fmt.Sprintf("classic filter, format %d: %d bits, %d of them a hash",
-		classicFormat, c.params.Bits, c.params.Hashes)
+	return fmt.Sprintf(classicGeometry, classicFormat, c.params.Bits, c.params.Hashes)
 }
 
 // BodyBytes implements [Set].

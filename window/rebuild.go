@@ -96,10 +96,7 @@ func (r *Rebuilder) place() {
 }
 
 // ageOf is the age of the generation that a stream time lies in, at least 0.
-func (r *Rebuilder) ageOf(t int64) int {
-	back := r.w.number - floorDiv(t, r.w.slice)
-	return int(min(max(0, back), filter.Generations))
-}
+func (r *Rebuilder) ageOf(t int64) int { return ageIn(t, r.w.number, r.w.slice) }
 
 // forgotBefore says that what was learned before stream time t is not known.
 func (r *Rebuilder) forgotBefore(t int64) {
@@ -242,7 +239,7 @@ func (r *Rebuilder) holds(offset int64) int {
 // LearnRun takes hashes that the window had learned in one run of a batch. Those
 // of forgotten generations are passed over.
 func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
-	age := r.ageOfRun(run)
+	age := ageOfRun(run, r.w.rotation, r.w.number, r.w.slice)
 	if len(r.age) == 0 || age >= filter.Generations {
 		return
 	}
@@ -256,21 +253,6 @@ func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
 		hashes = hashes[n:]
 	}
 	r.settle()
-}
-
-// ageOfRun is by rotations where the slice has not changed since, else by time.
-// In doubt the run is held longer.
-func (r *Rebuilder) ageOfRun(run Run) int {
-	switch {
-	case run.Rotation>>lineageShift == r.w.rotation>>lineageShift:
-		if run.Rotation > r.w.rotation {
-			return 0 // learned after the state was noted
-		}
-		return int(min(r.w.rotation-run.Rotation, filter.Generations))
-	case run.Until == NoTime:
-		return 0
-	}
-	return r.ageOf(run.Until)
 }
 
 // add learns at most learnAtOnce hashes in the generation of an age.

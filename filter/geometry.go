@@ -1,0 +1,33 @@
+package filter
+
+import "fmt"
+
+// Model is what the parameters of a filter say of it.
+type Model interface {
+	// FPRAt is the false-positive rate for generations that hold loads[i] distinct IDs
+	// each, in any order.
+	FPRAt(loads [Generations]uint64) float64
+	// Capacity is the most IDs of a window for which the rate is at most fpr.
+	Capacity(fpr float64) uint64
+	// Bytes is the memory.
+	Bytes() uint64
+}
+
+const (
+	slicedGeometry  = "sliced filter, format %d: %d lines, %d of them a hash, %d cells in each"
+	classicGeometry = "classic filter, format %d: %d bits, %d of them a hash"
+)
+
+// ParseGeometry reads what Geometry said of a [Set].
+func ParseGeometry(text string) (Model, error) {
+	var format int
+	var sliced Params
+	if n, _ := fmt.Sscanf(text, slicedGeometry, &format, &sliced.Lines, &sliced.LinesPerKey, &sliced.CellsPerLine); n == 4 && sliced.Validate() == nil {
+		return sliced, nil
+	}
+	var classic ClassicParams
+	if n, _ := fmt.Sscanf(text, classicGeometry, &format, &classic.Bits, &classic.Hashes); n == 3 && classic.Validate() == nil {
+		return classic, nil
+	}
+	return nil, fmt.Errorf("read geometry %q: no filter of this version has it", text)
+}
