@@ -150,7 +150,7 @@ func (l *life) judge() error {
 	if code := l.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("%s ended with %v after SIGTERM: %s", l.name, l.cmd.ProcessState, l.complaint())
 	}
-	if l.line("time=") == "" {
+	if len(l.lines("time=")) == 0 {
 		return nil // asked before it had begun
 	}
 	s, err := l.summary()
@@ -175,22 +175,22 @@ func (l *life) isStillborn() bool {
 
 // complaint is the error that a process has ended with.
 func (l *life) complaint() string {
-	if line := l.line("error: "); line != "" {
-		return line
+	if lines := l.lines("error: "); len(lines) > 0 {
+		return strings.Join(lines, ", ")
 	}
 	return "no error is in " + l.log
 }
 
-// line is the last line of the log that begins so.
-func (l *life) line(prefix string) string {
+// lines are those of the log that begin so, without that beginning.
+func (l *life) lines(prefix string) []string {
 	text, err := os.ReadFile(l.log)
 	if err != nil {
-		return ""
+		return nil // a log that is gone says nothing
 	}
-	found := ""
+	var found []string
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, prefix) {
-			found = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			found = append(found, strings.TrimSpace(rest))
 		}
 	}
 	return found
@@ -211,9 +211,13 @@ type summary struct {
 
 func (l *life) summary() (summary, error) {
 	var s summary
-	line := l.line(`{"in":`)
-	if err := json.Unmarshal([]byte(line), &s); err != nil {
-		return s, fmt.Errorf("read the summary %q of %s: %w", line, l.name, err)
+	const begin = `{"in":`
+	lines := l.lines(begin)
+	if len(lines) != 1 {
+		return s, fmt.Errorf("%s has printed %d summaries, want one: see %s", l.name, len(lines), l.log)
+	}
+	if err := json.Unmarshal([]byte(begin+lines[0]), &s); err != nil {
+		return s, fmt.Errorf("read the summary of %s: %w", l.name, err)
 	}
 	return s, nil
 }

@@ -34,11 +34,9 @@ const (
 // run is one chaos run.
 type run struct {
 	options
-	began     time.Time
-	dir       string
-	journal   *os.File // what is printed, for later
-	program   string
-	stateDirs bool // the program can keep state on disk
+	began   time.Time
+	dir     string
+	journal *os.File // what is printed, for later
 
 	in, out, group string
 	cluster        *cluster
@@ -60,7 +58,7 @@ type run struct {
 
 // newRun makes the run's folder.
 func newRun(o options) (*run, error) {
-	r := &run{options: o, began: time.Now(), occupied: map[place]bool{}, program: o.program}
+	r := &run{options: o, began: time.Now(), occupied: map[place]bool{}}
 	name := fmt.Sprintf("%s-seed%d", r.began.UTC().Format("20060102-150405"), o.seed)
 	var err error
 	if r.dir, err = filepath.Abs(filepath.Join(o.dir, name)); err != nil {
@@ -98,21 +96,17 @@ func (r *run) setUp(ctx context.Context) error {
 	return r.makeStream(ctx)
 }
 
-// buildProgram builds the program, unless one is given, and looks what it can.
+// buildProgram builds the program, unless one is given.
 func (r *run) buildProgram(ctx context.Context, root string) error {
-	if r.program == "" {
-		r.program = filepath.Join(r.dir, "streamdedup")
-		build := exec.CommandContext(ctx, "go", "build", "-o", r.program, "./cmd/streamdedup")
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the program: %w\n%s", err, out)
-		}
+	if r.program != "" {
+		return nil
 	}
-	help, err := exec.CommandContext(ctx, r.program, "run", "--help").Output()
-	if err != nil {
-		return fmt.Errorf("ask the program for its flags: %w", err)
+	r.program = filepath.Join(r.dir, "streamdedup")
+	build := exec.CommandContext(ctx, "go", "build", "-o", r.program, "./cmd/streamdedup")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w\n%s", err, out)
 	}
-	r.stateDirs = strings.Contains(string(help), "--state-dir ")
 	return nil
 }
 
@@ -153,17 +147,15 @@ func (r *run) makeStream(ctx context.Context) (err error) {
 
 // arguments are those of an instance's process.
 func (r *run) arguments(in *instance) []string {
-	args := []string{
+	return []string{
 		"run", "--brokers", strings.Join(in.proxy.addresses(), ","), "--in", r.in, "--out", r.out,
 		"--group", r.group, "--instance", in.name, "--key", "json:id",
 		"--window", window.String(), "--fpr", fmt.Sprint(fpr), "--capacity", fmt.Sprint(2 * r.rate * int(window.Seconds())),
 		"--session-timeout", sessionTimeout.String(), "--txn-timeout", txnTimeout.String(), "--commit-interval", "150ms",
 		"--metrics-addr", "off", "--summary", "json",
+		// Often enough that a restart finds a checkpoint, and a kill a half-written one.
+		"--state-dir", filepath.Join(r.dir, "state-"+in.name), "--checkpoint-interval", "3s",
 	}
-	if r.stateDirs {
-		args = append(args, "--state-dir", filepath.Join(r.dir, "state-"+in.name))
-	}
-	return args
 }
 
 // trouble runs load and faults for their time, and then lets everything catch up.
