@@ -15,7 +15,6 @@ var laterFlags = map[string]map[string]string{
 		"memory-limit": ": a filter does not grow yet",
 	},
 	"run": {
-		"scope":            ": the scope is the partition",
 		"duplicates-topic": ": duplicates are dropped",
 		"on-duplicate":     ": duplicates are dropped",
 		"ignore-id":        "",

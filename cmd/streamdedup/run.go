@@ -95,34 +95,35 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 			}
 		}()
 	}
-	session, err := kafkaio.Open(ctx, kafka)
+	stages, err := s.open(ctx, kafka)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil // told to stop before there was anything to finish
 		}
 		return err
 	}
-	memories := s.checkpoints(session, log)
+	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
-	engine, plan, err := s.engine(session, memories, metrics, log)
+	engine, plan, err := s.engine(stages, memories, metrics, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
-		return errors.Join(err, session.Close(closing, true))
+		return errors.Join(err, stages.close(closing))
 	}
 	quiet := context.AfterFunc(ctx, func() {
 		log.Info("stopping: the open transaction is finished first; another signal quits at once")
 	})
 	defer quiet()
-	err = engine.Run(ctx)
+	err = stages.run(ctx, engine)
 	if err != nil && engine.Snapshot().Counts.In == 0 {
 		return err // there is nothing to sum up
 	}
 	return errors.Join(err, s.sumUp(engine.Snapshot(), plan, time.Since(start)).write(a.stderr, s.summary))
 }
 
-// engine makes what runs on the session, and lets metrics watch it.
-func (s *runSettings) engine(session *kafkaio.Session, memories *checkpoints, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+// engine makes what runs on the stages, and lets metrics watch it.
+func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+	session := stages.judge
 	fail := func(err error) (*pipeline.Engine, sizing.Plan, error) { return nil, sizing.Plan{}, err }
 	plan, err := s.plan(int(session.Partitions()))
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *runSettings) engine(session *kafkaio.Session, memories *checkpoints, me
 	if err != nil {
 		return fail(err)
 	}
-	rules.LogChanges = true
+	rules.LogChanges, rules.Scope = true, s.scope
 	logPlan(log, plan, seed.n)
 	var kept pipeline.Checkpoints
 	if memories != nil {
@@ -160,8 +161,12 @@ func (s *runSettings) engine(session *kafkaio.Session, memories *checkpoints, me
 	if err != nil {
 		return fail(err)
 	}
+	if err := stages.share(rules, s.commitInterval, log); err != nil {
+		return fail(err)
+	}
 	metrics.Watch(admin.Source{
-		Snapshot: engine.Snapshot, Lag: session.Lag, Restoring: restorer.Progress, Standstills: session.Standstills,
+		Snapshot: engine.Snapshot, Routes: stages.routes(), Lag: stages.lag,
+		Restoring: restorer.Progress, Standstills: stages.standstills,
 		FPR: plan.FPRAt, GenerationCapacity: plan.GenerationCapacity,
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
 	})

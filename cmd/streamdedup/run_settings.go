@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,7 @@ type runSettings struct {
 	group              string
 	instance           string
 	start              kafkaio.Start
+	scope              pipeline.Scope
 	delivery           string
 	commitInterval     time.Duration
 	sessionTimeout     time.Duration
@@ -94,6 +96,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 		times: "record, arrival", policies: "pass, drop, divert or fail", seed: "from cluster ID and group",
 	})
 	startFlag.add(fs, &s.start, "start", "where a new group begins: earliest, latest or a time such as 2025-06-01T00:00:00Z")
+	scopeFlag.add(fs, &s.scope, "scope", "where the copies of an ID are looked for: partition, or topic (across its partitions, at half the speed)")
 	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
 	choiceFlag("SOURCE", warmUpInput, "none").
 		add(fs, &s.warmUp, "warm-up", "what is read again where the changelog does not say what was learned: input or none")
@@ -159,7 +162,7 @@ func (s *runSettings) check() error {
 			return withHint(usagef("--on-%s divert needs a topic to divert to", p.flag), "add --divert-topic TOPIC")
 		}
 	}
-	if err := s.judging.check(); err != nil {
+	if err := errors.Join(s.checkScope(), s.judging.check()); err != nil {
 		return err
 	}
 	// Whether a plan can be made at all shows without the number of partitions.

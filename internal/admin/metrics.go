@@ -27,6 +27,9 @@ type Source struct {
 	Standstills func() []pipeline.Standstill
 	// Restoring is how far the restores under way have come, from 0 to 1. It may be nil.
 	Restoring func() map[pipeline.Partition]float64
+	// Routes is the snapshot of the stage that shares the input out, nil where there
+	// is none.
+	Routes func() *pipeline.RouteSnapshot
 	// FPR is the rate of a filter whose generations hold as many IDs.
 	FPR func(loads [filter.Generations]uint64) float64
 	// GenerationCapacity is how many IDs fill a generation of a partition, and
@@ -81,10 +84,14 @@ func (m *Metrics) Watch(s Source) { m.source.Store(&s) }
 
 // snapshot is the watched engine's, nil before there is one.
 func (m *Metrics) snapshot() *pipeline.Snapshot {
-	if s := m.source.Load(); s != nil {
-		return s.Snapshot()
+	s := m.source.Load()
+	switch {
+	case s == nil:
+		return nil
+	case s.Routes != nil:
+		return withRoutes(s.Snapshot(), s.Routes())
 	}
-	return nil
+	return s.Snapshot()
 }
 
 // Events are the engine's callbacks that feed the histograms.
@@ -142,7 +149,7 @@ var (
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
-		descBytes, descTime, descCoverage, descRestore, descStopped, descLag, descBlocked, descTxn,
+		descBytes, descTime, descCoverage, descRestore, descStopped, descHeld, descLag, descBlocked, descTxn,
 	} {
 		to <- d
 	}
@@ -174,6 +181,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		for p, done := range source.Restoring() {
 			gauge(to, descRestore, done, p.Topic, number(p))
 		}
+	}
+	if source.Routes != nil {
+		collectRoutes(to, source.Routes())
 	}
 	if source.Lag == nil {
 		return
