@@ -25,6 +25,8 @@ type stream struct {
 	firstKept   map[Partition]int64 // what retention has deleted before
 	// notOurs makes a restore fail, if it is not nil and says so.
 	notOurs func() bool
+	// log is kept where the rules log changes, and then restores read it.
+	log changelog
 }
 
 // delivered is one record in the output.
@@ -44,6 +46,8 @@ const (
 	faultLost          // it does not commit, and the session is gone
 	faultKept          // it commits, and the session is gone before it is told
 	faultDeliver       // a delivery fails before the commit
+	faultCrash         // the process ends with the transaction open
+	faultLate          // the process ends when it has committed, and is not told
 )
 
 // member is a Session of a stream.
@@ -169,14 +173,18 @@ func (m *member) Commit(ctx context.Context, positions []Position) (CommitResult
 	case m.current == faultKept:
 		m.keep(positions)
 		return m.lose(errors.New("kept, but lost on purpose")), nil
+	case m.current == faultCrash:
+		return CommitResult{}, errCrash
+	case m.current == faultLate:
+		m.keep(positions)
+		return CommitResult{}, errCrash
 	case m.current == faultAbort || len(m.refused) > 0:
 		return m.Abort(ctx)
 	}
-	m.keep(positions)
-	return CommitResult{Settlement: Committed}, nil
+	return CommitResult{Settlement: Committed, Logged: m.keep(positions)}, nil
 }
 
-func (m *member) keep(positions []Position) {
+func (m *member) keep(positions []Position) map[Partition]int64 {
 	for _, p := range m.pending {
 		to := m.s.out
 		if p.diverted {
@@ -186,11 +194,17 @@ func (m *member) keep(positions []Position) {
 	}
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
+	logged := map[Partition]int64{}
 	for _, p := range positions {
+		if p.Change != nil {
+			logged[p.Partition] = m.s.log.append(p.Partition, p.Change)
+			p.Change = nil // its memory is the shard's
+		}
 		m.s.positions[p.Partition] = p
 	}
 	m.committed++
 	m.reset()
+	return logged
 }
 
 func (m *member) reset() { m.pending, m.open, m.refused, m.current = nil, false, nil, faultNone }
@@ -234,8 +248,11 @@ func (s *stream) Restore(_ context.Context, p Partition, b Builder) (Restored, e
 		return Restored{}, fmt.Errorf("restore %s: %w", p, ErrNotOurs)
 	}
 	s.mu.Lock()
-	at := s.positions[p]
+	at, log := s.positions[p], s.log.of(p)
 	s.mu.Unlock()
+	if len(log.slots) > 0 {
+		return s.restoreLogged(p, b, at, log)
+	}
 	if at.Metadata == "" {
 		shard, err := b.Fresh(false)
 		return Restored{Shard: shard, Next: at.Next}, err
