@@ -242,3 +242,42 @@ func TestCheckpointThatNobodyEnds(t *testing.T) {
 		})
 	}
 }
+
+// Checkpoints that were given up hold buffers of some megabytes no longer than it
+// takes the disk to notice.
+func TestGivenUpCheckpointsAreLetGo(t *testing.T) {
+	s, cfg := durable(t, 1)
+	slowly(&cfg)
+	count(s, 0, 20)
+	m, taken := newMember(s, 1, 10, nil), 0
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		// Between two steps of a copy, again and again.
+		if taken < 30 && m.s.log.checkpoints.counted("create") > taken && m.s.log.checkpoints.counted("abort") == taken {
+			if _, ok := m.reading[p0]; ok {
+				taken++
+				delete(m.reading, p0)
+				delete(m.epochs, p0)
+				m.announce = append(m.announce, p0)
+				return Polled{Lost: []Partition{p0}}
+			}
+		}
+		return polled
+	}
+	// A partition that is given back has a checkpoint only once it has moved.
+	m.halted = func() bool {
+		if taken == 30 {
+			return true
+		}
+		if at := s.positions[p0].Next; at == int64(len(s.in[p0])) {
+			s.add(0, fmt.Sprint(at), epoch0)
+		}
+		return false
+	}
+	e, err := run(t, s, m, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.left) > 5 {
+		t.Errorf("%d of %d checkpoints are still held", len(e.left), taken)
+	}
+}

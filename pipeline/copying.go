@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -62,6 +63,10 @@ func (e *Engine) beginCheckpoint() {
 	if due == nil {
 		return
 	}
+	e.left = slices.DeleteFunc(e.left, func(w *bodyWriter) bool {
+		ended, _ := w.ended() // it was said why, or nobody is left whom it concerns
+		return ended
+	})
 	due.checkpointed = time.Now()
 	e.copying = &copying{
 		part: due, began: due.checkpointed,
