@@ -134,7 +134,11 @@ func TestNewPartitions(t *testing.T) {
 	s.awaitPartition(1)
 	s.ids(1, "a", "b", "a")
 	s.ids(0, "a", "c")
-	d = s.run("start=latest")
+	refused := s.run("start=latest")
+	refused.ends(1)
+	refused.line("error: ", "changelog topic", "has 1 partitions, want 2")
+	refused.line("hint: ", "--fix-topics")
+	d = s.run("start=latest", "fix-topics=true")
 	s.caughtUp(d)
 	d.stop()
 	s.check()
@@ -181,7 +185,7 @@ func TestCase_EOS_16(t *testing.T) {
 
 	s.ids(1, "y", "z")
 	s.ids(10, "x", "x", "w") // x moved: it passes once more
-	d = s.run("start=latest")
+	d = s.run("start=latest", "fix-topics=true")
 	s.caughtUp(d)
 	d.line("level=WARN", "partitions that the group has not seen", "partitions_before=6 partitions=12")
 	d.stop()

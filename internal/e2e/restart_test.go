@@ -208,8 +208,22 @@ func (s *scene) deleteBefore(partition int32, offset int64) {
 	}
 }
 
-// TestRetentionLowersCoverage: what was deleted from the input cannot be learned
-// again. That is said, and duplicates of the rest are caught.
+// loseMemory deletes all that a restart would be restored from, except the input.
+func (s *scene) loseMemory() {
+	s.t.Helper()
+	changelog := s.group + "-" + s.in + "-seen"
+	if _, err := s.admin.DeleteTopic(s.ctx(), changelog); err != nil {
+		s.t.Fatalf("delete %s: %v", changelog, err)
+	}
+	await(s.t, "the changelog is gone", func() bool {
+		topics, err := s.admin.ListTopics(s.ctx(), changelog)
+		return err == nil && topics[changelog].Err != nil
+	}, nil)
+	s.flags["state-dir"] = "off"
+}
+
+// TestRetentionLowersCoverage: without a changelog, what was deleted from the input
+// cannot be learned again. That is said, and duplicates of the rest are caught.
 func TestRetentionLowersCoverage(t *testing.T) {
 	s := newScene(t, 1, nil, nil)
 	ids := series("id", 40)
@@ -226,10 +240,11 @@ func TestRetentionLowersCoverage(t *testing.T) {
 	d.stop()
 
 	const deleted = 20
+	s.loseMemory()
 	s.deleteBefore(0, deleted)
 	d = s.run()
 	d.ready(1)
-	d.line("level=WARN", "the input has lost a part", s.in+"/0", "from=0", fmt.Sprintf("to=%d", deleted-1))
+	d.line("level=WARN", "the input does not have it", s.in+"/0", "from=0", fmt.Sprintf("to=%d", deleted-1))
 	if c := d.metric("streamdedup_window_coverage_ratio"); c >= 1 || c <= 0 {
 		t.Errorf("coverage is %v, want a part of 1", c)
 	}
@@ -246,7 +261,7 @@ func TestRetentionLowersCoverage(t *testing.T) {
 	s.check()
 }
 
-// TestRetentionTookAll: when nothing is left to learn from, the start is a cold
+// TestRetentionTookAll: when there is no changelog, and nothing is left to learn from, the start is a cold
 // one; and records that nobody has read are not skipped without a word.
 func TestRetentionTookAll(t *testing.T) {
 	s := newScene(t, 1, nil, nil)
@@ -254,6 +269,7 @@ func TestRetentionTookAll(t *testing.T) {
 	d := s.run()
 	s.caughtUp(d)
 	d.stop()
+	s.loseMemory()
 	s.deleteBefore(0, 2)
 	refused := s.run()
 	refused.ends(1)

@@ -30,7 +30,7 @@ func deleted(topic string, id kadm.TopicID) error {
 }
 
 func grown(topic string, was, is int32) error {
-	return hinted(fmt.Sprintf("start again to go on: new partitions are read from their beginning, and an ID that moved to another "+
+	return hinted(fmt.Sprintf("start again to go on, with --fix-topics: new partitions are read from their beginning, and an ID that moved to another "+
 		"partition passes once more, which --scope topic prevents; the output must have %d partitions by then", is),
 		"input topic %q had %d partitions, now it has %d: IDs may have moved to partitions that do not know them", topic, was, is)
 }
