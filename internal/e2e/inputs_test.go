@@ -177,7 +177,7 @@ func TestCase_EOS_16(t *testing.T) {
 	s.addPartitions(s.in, 12)
 	d.ends(1)
 	d.line("error: ", fmt.Sprintf("input topic %q had 6 partitions, now it has 12", s.in))
-	d.line("hint: ", "start again to go on", "--scope topic", "must have 12 partitions")
+	d.line("hint: ", "start again to go on", "--fix-topics", "--scope topic", "must have 12 partitions")
 	refused := s.run("start=latest")
 	refused.ends(1)
 	refused.line("error: ", s.out, "has 6 partitions", s.in, "has 12")
