@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/streamdedup/streamdedup/internal/state"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -19,8 +20,9 @@ func newVersionCmd(a *app) *cobra.Command {
 		Short: "Print the version, the Go version and the format versions",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nmetadata format %d\n",
-				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, pipeline.MetadataVersion)
+			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nformats: metadata %d, changelog %d, checkpoint %d\n",
+				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+				pipeline.MetadataVersion, pipeline.ChangeVersion, state.FormatVersion)
 			return err
 		},
 	}
