@@ -88,7 +88,7 @@ func TestHashWrittenRefuses(t *testing.T) {
 
 func TestIsLiteral(t *testing.T) {
 	for text, want := range map[string]bool{
-		`1`: true, ` -1.5e3 `: true, `"a"`: true, `["a",1]`: true, `true`: true, `false`: true,
+		`1`: true, `-1.5e3`: true, `"a"`: true, `["a",1]`: true, `true`: true, `false`: true,
 		`abc`: false, `12ab`: false, `null`: false, ``: false, `truer`: false, `{"a":1}`: false, `0x1`: false, `01`: false,
 	} {
 		if got := IsLiteral([]byte(text)); got != want {
