@@ -37,6 +37,7 @@ type DedupJob struct {
 	Brokers        []string
 	In, Out, Group string
 	Keys           []string
+	Scope          pipeline.Scope
 	CommitInterval time.Duration
 }
 
@@ -75,7 +76,7 @@ type way struct {
 }
 
 // RunKafka measures a plain copy, a copy in transactions and the exactly-once
-// deduplication of the same topic, in turn, so that a machine whose speed changes
+// deduplication of the same topic, by partition and across its partitions, in turn, so that a machine whose speed changes
 // changes it for all.
 func RunKafka(ctx context.Context, cfg KafkaConfig) (_ KafkaReport, err error) {
 	if err := cfg.Validate(); err != nil {
@@ -92,7 +93,8 @@ func RunKafka(ctx context.Context, cfg KafkaConfig) (_ KafkaReport, err error) {
 	ways := []way{
 		{"plain copy", func(ctx context.Context, j copyJob, begin func()) error { return j.plain(ctx, begin) }},
 		{"copy in transactions", func(ctx context.Context, j copyJob, begin func()) error { return j.transactional(ctx, begin) }},
-		{"exactly-once dedup", cfg.dedup},
+		{"exactly-once dedup", cfg.dedup(pipeline.ScopePartition)},
+		{"the same, scope topic", cfg.dedup(pipeline.ScopeTopic)},
 	}
 	measured := make([]WayResult, len(ways))
 	for pair := range cfg.Pairs {
@@ -134,7 +136,7 @@ func (c KafkaConfig) measure(ctx context.Context, w way, in, out string, r *WayR
 	if err := c.Broker.CreateTopic(ctx, out, c.Partitions); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Broker.Discard(context.WithoutCancel(ctx), out, out)) }()
+	defer func() { err = errors.Join(err, c.discard(context.WithoutCancel(ctx), in, out)) }()
 	runtime.GC()
 	var began time.Time
 	var used, took, cpu time.Duration
@@ -151,9 +153,21 @@ func (c KafkaConfig) measure(ctx context.Context, w way, in, out string, r *WayR
 	return nil
 }
 
+// discard deletes what a way, whose group is called like its output, has made.
+func (c KafkaConfig) discard(ctx context.Context, in, out string) error {
+	first, between := kafkaio.RepartitionGroup(out), kafkaio.RepartitionTopic(out, in)
+	return errors.Join(
+		c.Broker.Discard(ctx, out, out, kafkaio.ChangelogTopic(out, in)),
+		c.Broker.Discard(ctx, first, between, kafkaio.ChangelogTopic(out, between)))
+}
+
 // dedup runs the product until it has read all of the input, and counts what
 // came out.
-func (c KafkaConfig) dedup(ctx context.Context, j copyJob, begin func()) error {
+func (c KafkaConfig) dedup(scope pipeline.Scope) func(context.Context, copyJob, func()) error {
+	return func(ctx context.Context, j copyJob, begin func()) error { return c.dedupIn(ctx, scope, j, begin) }
+}
+
+func (c KafkaConfig) dedupIn(ctx context.Context, scope pipeline.Scope, j copyJob, begin func()) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
@@ -161,17 +175,24 @@ func (c KafkaConfig) dedup(ctx context.Context, j copyJob, begin func()) error {
 	go func() {
 		err := c.Dedup(running, DedupJob{
 			Brokers: j.brokers, In: j.in, Out: j.out, Group: j.group, Keys: w.Kind.KeySpecs(),
-			CommitInterval: c.CommitInterval,
+			Scope: scope, CommitInterval: c.CommitInterval,
 		})
 		ended <- err
 		stop(errors.Join(err, errEnded))
 	}()
-	err := c.Broker.AwaitBegin(running, j.group, j.in)
+	first := j.group
+	if scope == pipeline.ScopeTopic {
+		first = kafkaio.RepartitionGroup(j.group)
+	}
+	err := c.Broker.AwaitBegin(running, first, j.in)
 	if err == nil {
 		begin()
-		err = c.Broker.AwaitEnd(running, j.group, j.in, nil)
-		j.done()
+		err = c.Broker.AwaitEnd(running, first, j.in, nil)
 	}
+	if err == nil && scope == pipeline.ScopeTopic {
+		err = c.Broker.AwaitEnd(running, j.group, kafkaio.RepartitionTopic(j.group, j.in), nil)
+	}
+	j.done()
 	stop(nil)
 	if err := errors.Join(err, <-ended); err != nil {
 		return err

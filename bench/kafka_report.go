@@ -23,11 +23,14 @@ type KafkaReport struct {
 	Pairs            int     `json:"pairs"`
 	// Ratios are the dedup's over each copy's, of events per second and of CPU per
 	// event: the median of the ratios within each round.
-	SpeedOverPlain         float64     `json:"events_per_second_ratio_to_plain_copy"`
-	SpeedOverTransactional float64     `json:"events_per_second_ratio_to_copy_in_transactions"`
-	CPUOverPlain           float64     `json:"cpu_ratio_to_plain_copy"`
-	CPUOverTransactional   float64     `json:"cpu_ratio_to_copy_in_transactions"`
-	Results                []WayResult `json:"results"`
+	SpeedOverPlain         float64 `json:"events_per_second_ratio_to_plain_copy"`
+	SpeedOverTransactional float64 `json:"events_per_second_ratio_to_copy_in_transactions"`
+	CPUOverPlain           float64 `json:"cpu_ratio_to_plain_copy"`
+	CPUOverTransactional   float64 `json:"cpu_ratio_to_copy_in_transactions"`
+	// TopicOverPartition is what is left of the dedup's events per second when it
+	// looks across the partitions of the topic.
+	TopicOverPartition float64     `json:"events_per_second_ratio_of_scope_topic_to_partition"`
+	Results            []WayResult `json:"results"`
 }
 
 // WayResult is what was measured of one way: medians, and each run in order.
@@ -39,7 +42,8 @@ type WayResult struct {
 	CPUNSPerEvent         []float64 `json:"cpu_ns_per_event"`
 }
 
-// newKafkaReport sums up; ways are plain, transactional and dedup.
+// newKafkaReport sums up; ways are plain, transactional, dedup, and dedup across
+// partitions.
 func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport {
 	for i := range measured {
 		m := &measured[i]
@@ -47,7 +51,7 @@ func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport
 		m.MedianEventsPerSecond = median(slices.Clone(m.EventsPerSecond))
 		m.MedianCPUNSPerEvent = median(slices.Clone(m.CPUNSPerEvent))
 	}
-	plain, transactional, dedup := measured[0], measured[1], measured[2]
+	plain, transactional, dedup, topic := measured[0], measured[1], measured[2], measured[3]
 	return KafkaReport{
 		Environment: NewEnvironment(c.Command, c.Seed), Embedded: c.Broker.Embedded(),
 		Records: c.Records, Partitions: c.Partitions, ValueBytes: c.ValueBytes, Pairs: c.Pairs,
@@ -56,6 +60,7 @@ func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport
 		SpeedOverTransactional: medianRatio(dedup.EventsPerSecond, transactional.EventsPerSecond),
 		CPUOverPlain:           medianRatio(dedup.CPUNSPerEvent, plain.CPUNSPerEvent),
 		CPUOverTransactional:   medianRatio(dedup.CPUNSPerEvent, transactional.CPUNSPerEvent),
+		TopicOverPartition:     medianRatio(topic.EventsPerSecond, dedup.EventsPerSecond),
 		Results:                measured,
 	}
 }
@@ -77,6 +82,7 @@ func (r KafkaReport) WriteText(w io.Writer) error {
 		r.SpeedOverPlain, r.SpeedOverTransactional)
 	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of a copy in transactions.\n",
 		r.CPUOverPlain, r.CPUOverTransactional)
+	fmt.Fprintf(w, "events/s:      with scope topic it reaches %.2f of that with scope partition.\n", r.TopicOverPartition)
 	if r.Pairs == 1 {
 		fmt.Fprint(w, "Each is the ratio of one round.\n\n")
 	} else {

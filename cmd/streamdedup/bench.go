@@ -102,7 +102,7 @@ func newBenchKafkaCmd(a *app) *cobra.Command {
 		Short: "Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup",
 		Long: `Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup.
 
-The three run in turn on the same input, with the same settings of the client;
+The dedup runs with scope partition and with scope topic. All four run in turn on the same input, with the same settings of the client;
 what counts is the CPU time of this process for each event. Without --brokers it
 starts a broker inside this process, whose CPU is then counted too, for each way
 alike. Topics and groups that it makes are deleted at the end.`,
@@ -157,7 +157,7 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 		s := defaultRun()
 		s.connection = *at
 		s.brokers, s.in, s.out, s.group, s.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
-		s.keys, s.capacity, s.commitInterval = job.Keys, capacity, job.CommitInterval
+		s.keys, s.capacity, s.scope, s.commitInterval = job.Keys, capacity, job.Scope, job.CommitInterval
 		_, err := quietly(ctx, s)
 		return err
 	}

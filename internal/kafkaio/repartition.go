@@ -16,13 +16,16 @@ import (
 // topic: it has the records of one input, all copies of an ID in one partition.
 func RepartitionTopic(group, input string) string { return group + "-" + input + "-repartition" }
 
-// Stages are who reads and writes where the scope is the topic: one member shares
+// RepartitionGroup is the name of the group of the first of the two stages.
+func RepartitionGroup(group string) string { return group + "-repartition" }
+
+// stages are who reads and writes where the scope is the topic: one member shares
 // the records of the input out by their IDs, the other judges what it wrote. Each
 // is exactly-once, so the chain is.
 func (c Config) stages() (route, judge Config) {
 	topic := RepartitionTopic(c.Group, c.In[0])
 	route, judge = c, c
-	route.Group += "-repartition"
+	route.Group = RepartitionGroup(c.Group)
 	route.Out, route.Divert, route.CreateTopics, route.Changelog = topic, "", false, false
 	route.routes = true
 	// What is in the topic is ours from its beginning on.
