@@ -29,8 +29,9 @@ func newRunCmd(a *app) *cobra.Command {
 		Long: `Deduplicate Kafka topics into another, exactly once.
 
 Reads the input as a member of a consumer group, lets the first copy of each
-event through, and commits output and input positions in one transaction. Run it
-as often as there are partitions; each process needs an --instance of its own.
+event through, and commits output and input positions in one transaction, or,
+with --delivery at-least-once, one after the other. Run it as often as there are
+partitions; each process needs an --instance of its own.
 
 How much is remembered must be said: with --capacity, --rate or --memory, for the
 whole input. Every flag is also a key of --config FILE and an environment

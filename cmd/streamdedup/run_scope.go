@@ -23,8 +23,8 @@ func (s *runSettings) checkScope() error {
 		return withHint(usagef("--scope topic is for one --in, not for %d: an ID belongs to its topic", len(s.in)),
 			"run a process with a --group of its own for each input")
 	}
-	if s.delivery != exactlyOnce {
-		return withHint(usagef("--scope topic goes with --delivery %s only, not with %s", exactlyOnce, s.delivery),
+	if s.delivery != kafkaio.ExactlyOnce {
+		return withHint(usagef("--scope topic goes with --delivery %s only, not with %s", kafkaio.ExactlyOnce, s.delivery),
 			"leave out --delivery, or use --scope partition where all copies of an ID are in one partition")
 	}
 	return nil

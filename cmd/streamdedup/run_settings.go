@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -23,7 +22,6 @@ const (
 	defaultMetricsAddr    = "127.0.0.1:9464"
 	metricsOff            = "off"
 	warmUpInput           = "input"
-	exactlyOnce           = "exactly-once"
 )
 
 // runSettings is the configuration of run.
@@ -38,7 +36,7 @@ type runSettings struct {
 	instance           string
 	start              kafkaio.Start
 	scope              pipeline.Scope
-	delivery           string
+	delivery           kafkaio.Delivery
 	commitInterval     time.Duration
 	sessionTimeout     time.Duration
 	txnTimeout         time.Duration
@@ -58,7 +56,6 @@ type runSettings struct {
 func defaultRun() *runSettings {
 	s := &runSettings{
 		judging:            defaultJudging(),
-		delivery:           exactlyOnce,
 		commitInterval:     defaultCommitInterval,
 		sessionTimeout:     kafkaio.DefaultSessionTimeout,
 		txnTimeout:         kafkaio.DefaultTxnTimeout,
@@ -79,8 +76,10 @@ func defaultRun() *runSettings {
 }
 
 var (
-	startFlag = kindOf[kafkaio.Start]{"POINT", kafkaio.ParseStart, kafkaio.Start.String}
-	pinFlag   = kindOf[pipeline.PinMode]{"MODE", pipeline.ParsePinMode, pipeline.PinMode.String}
+	startFlag    = kindOf[kafkaio.Start]{"POINT", kafkaio.ParseStart, kafkaio.Start.String}
+	deliveryFlag = kindOf[kafkaio.Delivery]{"GUARANTEE", kafkaio.ParseDelivery, kafkaio.Delivery.String}
+
+	pinFlag = kindOf[pipeline.PinMode]{"MODE", pipeline.ParsePinMode, pipeline.PinMode.String}
 )
 
 // bind defines the flags; the defaults are what s holds.
@@ -103,10 +102,10 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&s.stateDir, "state-dir", s.stateDir, "`FOLDER` for checkpoints, which make a restart fast, or off; what must not be lost is in Kafka")
 	durationFlag.add(fs, &s.checkpointInterval, "checkpoint-interval", "time between two checkpoints of a partition")
 	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own (default false)")
-	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once")
+	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once, or at-least-once: no transactions, and a crash or a failed write may write records again")
 	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")
 	durationFlag.add(fs, &s.sessionTimeout, "session-timeout", "how long the partitions of a silent process wait for it")
-	durationFlag.add(fs, &s.txnTimeout, "txn-timeout", "how long the transaction of a silent process holds up readers")
+	durationFlag.add(fs, &s.txnTimeout, "txn-timeout", "how long the transaction of a silent process holds up readers; a cycle that takes half of it to write is undone")
 	choiceFlag("CODEC", "auto", "none", "gzip", "snappy", "lz4", "zstd").
 		add(fs, &s.compression, "compression", "of the output: auto (as the input), none, gzip, snappy, lz4 or zstd")
 	numberFlag("workers").add(fs, &s.shards, "shards", "how many workers judge; they share out the partitions")
@@ -116,17 +115,6 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	choiceFlag("LEVEL", "debug", "info", "warn", "error").add(fs, &s.logLevel, "log-level", "what is logged: debug, info, warn or error")
 	choiceFlag("FORMAT", "text", "json").add(fs, &s.logFormat, "log-format", "of the log on stderr: text or json")
 }
-
-// deliveryFlag knows the guarantee that is not built yet by name.
-var deliveryFlag = kindOf[string]{"GUARANTEE", func(s string) (string, error) {
-	switch s {
-	case exactlyOnce:
-		return s, nil
-	case "at-least-once":
-		return "", fmt.Errorf("%s is not built yet: want %s", s, exactlyOnce)
-	}
-	return "", fmt.Errorf("unknown value %q: want %s", s, exactlyOnce)
-}, func(s string) string { return s }}
 
 // check refuses what can be known to be wrong without a broker.
 func (s *runSettings) check() error {
@@ -179,7 +167,7 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 	c := kafkaio.Config{
 		Brokers: s.brokers, Client: client,
 		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
-		Group: s.group, Instance: s.instance,
+		Group: s.group, Instance: s.instance, Delivery: s.delivery,
 		Changelog: true, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
 		Start: s.start, AllowColdStart: s.allowColdStart,
 		CommitInterval: s.commitInterval, SessionTimeout: s.sessionTimeout, TxnTimeout: s.txnTimeout,

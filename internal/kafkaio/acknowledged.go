@@ -67,7 +67,7 @@ func (s *acknowledged) log(positions []pipeline.Position) error {
 // can have committed, and once we are not it is refused.
 func (s *acknowledged) commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
 	if err := s.log(positions); err != nil {
-		return s.lost(ctx, fmt.Errorf("log the changes: %w", err))
+		return s.broken(ctx, fmt.Errorf("log the changes: %w", err))
 	}
 	var stale time.Time
 	err := persist(ctx, func() error {
@@ -87,10 +87,15 @@ func (s *acknowledged) commit(ctx context.Context, positions []pipeline.Position
 	case errors.Is(err, kerr.FencedInstanceID):
 		return pipeline.CommitResult{}, s.fenced(err)
 	}
-	if hopeless := s.hopeless(ctx, err); hopeless != nil {
-		return pipeline.CommitResult{}, hopeless
+	return s.broken(ctx, fmt.Errorf("commit the positions: %w", err))
+}
+
+// broken is the result of a cycle whose output is durable and whose rest may not be.
+func (s *acknowledged) broken(ctx context.Context, cause error) (pipeline.CommitResult, error) {
+	if err := s.hopeless(ctx, cause); err != nil {
+		return pipeline.CommitResult{}, err
 	}
-	return s.lost(ctx, fmt.Errorf("commit the positions: %w", err))
+	return s.lost(ctx, cause)
 }
 
 // tryCommit commits all positions in one request.

@@ -95,7 +95,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 				cfg.Out, n, cfg.input(), partitions)
 		}
 	}
-	if err := checkTxnTimeout(ctx, cfg, adm, meta); err != nil {
+	if err := checkTxnTimeout(ctx, cfg, adm, meta); cfg.Delivery == ExactlyOnce && err != nil {
 		return found{}, err
 	}
 	if cfg.Changelog {

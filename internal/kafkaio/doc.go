@@ -1,12 +1,13 @@
 // Package kafkaio reads an input topic, writes an output topic and commits both
-// in one Kafka transaction. It is the [pipeline.Session] of a consumer group, and
+// in one Kafka transaction, or, where that is enough, one after the other. It is the [pipeline.Session] of a consumer group, and
 // the [pipeline.Restorer] that gives a partition's memory back from the input.
 //
-// It promises that no record is skipped and none is written twice, whatever is
-// killed, fenced, timed out or rebalanced. The rules that keep the promise:
+// It promises that no record is skipped and, in transactions, none is written
+// twice, whatever is killed, fenced, timed out or rebalanced. The rules that keep
+// the promise:
 //
-//   - A transaction carries the positions of the shards, never what was polled
-//     (commit.go).
+//   - A commit carries the positions of the shards, never what was polled
+//     (exactly.go, acknowledged.go).
 //   - It is tried only when every record was acknowledged (deliver.go).
 //   - What cannot be known from an answer is asked: a commit whose end is unclear
 //     is closed first, then the group's offsets say what became of it (settle.go).

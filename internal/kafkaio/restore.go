@@ -67,6 +67,14 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 	if err != nil {
 		return pipeline.Restored{}, refusal(p, err)
 	}
+	if course.why == notCommitted {
+		// Now: where nothing more is written to the input there is no next commit, and
+		// the group would look behind for as long.
+		at := committed{next: course.next, metadata: shard.Position().Metadata}
+		if err := r.session.commitStart(ctx, p, at); err != nil {
+			return pipeline.Restored{}, errors.Join(err, shard.Close())
+		}
+	}
 	return pipeline.Restored{Shard: shard, Next: course.next, LogEnd: past.log.stable}, nil
 }
 

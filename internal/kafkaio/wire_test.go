@@ -87,6 +87,13 @@ func (w *wire) lose(request []byte) {
 	w.lost = append(w.lost, slices.Clone(request))
 }
 
+// losses is how many requests were lost.
+func (w *wire) losses() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.lost)
+}
+
 // arrive lets a broker have, late, the requests that were lost. It returns when
 // the broker has answered, and how many there were.
 func (w *wire) arrive(t *testing.T, broker string) int {
