@@ -26,9 +26,9 @@ type table struct {
 	mu     sync.Mutex
 	faults [kinds]int
 	events []happening
-	// restarts are of processes that ended by themselves; the reasons that they may
-	// have are counted one by one.
-	restarts, fenced, stillborn, cleanEnds int
+	// restarts are of processes that ended by themselves. The reasons that an end may
+	// have, of those and of processes that were asked to, are counted one by one.
+	restarts, fenced, stillborn, unserved, cleanEnds int
 }
 
 // happening is a fault and its time.
@@ -64,8 +64,9 @@ func (t *table) print(w io.Writer, v verdict, long standstill) {
 		line(kind(k).String(), n)
 	}
 	line("restarts after an end by itself", t.restarts)
-	line("of them fenced", t.fenced)
-	line("of them could not begin", t.stillborn)
+	line("ends of the fenced", t.fenced)
+	line("ends before the beginning, brokers not reached", t.stillborn)
+	line("ends by brokers that did not answer for long", t.unserved)
 	line("clean ends, sums checked", t.cleanEnds)
 	line("longest standstill of a partition", long)
 	line("lost", v.Lost)

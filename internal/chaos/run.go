@@ -24,7 +24,7 @@ const (
 
 	// patience bounds the waiting for anything that must happen once things are
 	// well again.
-	patience = 2 * time.Minute
+	patience = 3 * time.Minute
 	// calmAfter is how long after the last fault a start may still fail for it.
 	calmAfter = 30 * time.Second
 	// stopLimit bounds what is done when the run itself is interrupted.
