@@ -44,6 +44,8 @@ type scene struct {
 	wire    *wire
 	writer  *kgo.Client
 	next    []int // the next ID of each partition
+	// checkpoints are taken as often as can be, nil for never.
+	checkpoints *shelf
 }
 
 func newScene(t *testing.T, brokers []string, partitions int) *scene {
@@ -250,15 +252,21 @@ func (s *scene) startAs(cfg Config) *run {
 	if err != nil {
 		s.t.Fatalf("open the session: %v", err)
 	}
-	engine, err := pipeline.NewEngine(pipeline.EngineConfig{
+	running := pipeline.EngineConfig{
 		Rules: s.rules, Workers: 1, Pin: pipeline.PinOff, CommitInterval: cfg.CommitInterval, Logger: cfg.Logger,
-	}, session, NewRestorer(session, nil))
+	}
+	restorer := NewRestorer(session, nil)
+	if s.checkpoints != nil {
+		running.Checkpoints, running.CheckpointInterval = s.checkpoints, time.Nanosecond
+		restorer = NewRestorer(session, s.checkpoints)
+	}
+	engine, err := pipeline.NewEngine(running, session, restorer)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	running, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
 	r := &run{t: s.t, session: session, engine: engine, stop: stop, end: make(chan error, 1)}
-	go func() { r.end <- engine.Run(running) }()
+	go func() { r.end <- engine.Run(ctx) }()
 	s.t.Cleanup(func() { _ = r.finish() })
 	return r
 }
