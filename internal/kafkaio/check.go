@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ type input struct {
 	partitions int32
 	// compacted topics have holes that nobody can explain.
 	compacted bool
+	// maxBytes is the largest record batch, max.message.bytes.
+	maxBytes int32
 }
 
 // found is what the brokers say at the start.
@@ -51,9 +54,28 @@ func look(ctx context.Context, cfg Config, cl *kgo.Client) (f found, err error) 
 		}
 	}
 	if err == nil {
-		f.outputs.warn(cfg.Logger)
+		f.warn(cfg.Logger)
 	}
 	return f, err
+}
+
+// warn says what of the topics may surprise later.
+func (f found) warn(log *slog.Logger) {
+	for _, to := range []*output{f.outputs.out, f.outputs.divert} {
+		if to == nil {
+			continue
+		}
+		if to.compacted {
+			log.Warn("a topic that is written has cleanup.policy=compact: a record without a key will end the process, "+
+				"and of records with the same key only the last one stays", "topic", to.topic)
+		}
+		for topic, in := range f.inputs {
+			if in.maxBytes > to.maxBytes {
+				log.Warn("a topic that is written takes smaller records than the input: what is too large for it is diverted, "+
+					"or stops its partition", "topic", to.topic, "max_message_bytes", to.maxBytes, "input", topic, "input_max_message_bytes", in.maxBytes)
+			}
+		}
+	}
 }
 
 func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
@@ -125,6 +147,7 @@ func (f *found) lookAtInputs(ctx context.Context, cfg Config, adm *kadm.Client, 
 			id:         detail.ID,
 			partitions: int32(len(detail.Partitions)),
 			compacted:  strings.Contains(policies[topic]["cleanup.policy"], "compact"),
+			maxBytes:   limitsOf(topic, 0, policies[topic]).maxBytes,
 		}
 		if first := f.inputs[cfg.In[0]]; f.inputs[topic].partitions != first.partitions {
 			return 0, hinted("run one process group for each input, with outputs of their own",

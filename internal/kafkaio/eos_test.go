@@ -1,7 +1,6 @@
 package kafkaio
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -364,47 +363,5 @@ func TestCase_EOS_12(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, s.output(s.cfg.Out), s.wanted())
-	})
-}
-
-// Instances come and go while records flow; partitions move and move back.
-func TestSessionIsExactThroughRebalances(t *testing.T) {
-	everyBroker(t, func(t *testing.T, brokers []string) {
-		s := newScene(t, brokers, 6)
-		a := s.startAs(s.cfg)
-		other := s.cfg
-		other.Instance = "other"
-		writing, stop := context.WithCancel(context.Background())
-		written := make(chan struct{})
-		go func() {
-			defer close(written)
-			for writing.Err() == nil {
-				s.unique(5)
-				s.again()
-				time.Sleep(20 * time.Millisecond) // a stream, not a flood
-			}
-		}()
-		for range 4 {
-			b := s.startAs(other)
-			until(t, "the other has partitions and gives verdicts", func() bool {
-				snapshot := b.engine.Snapshot()
-				return len(snapshot.Partitions) == 3 && snapshot.Ready() && snapshot.Counts.In > 0
-			})
-			if err := b.finish(); err != nil {
-				t.Fatal(err)
-			}
-			until(t, "all is back", func() bool {
-				snapshot := a.engine.Snapshot()
-				return len(snapshot.Partitions) == 6 && snapshot.Ready()
-			})
-		}
-		stop()
-		<-written
-		s.caughtUp()
-		if err := a.finish(); err != nil {
-			t.Fatal(err)
-		}
-		same(t, s.output(s.cfg.Out), s.wanted())
-		t.Logf("transactions by settlement: %v", a.engine.Snapshot().Settled)
 	})
 }

@@ -112,6 +112,22 @@ func (h *hand) cycle(n int) {
 	}
 }
 
+// turn polls once, and commits what came.
+func (h *hand) turn() {
+	h.t.Helper()
+	for _, b := range h.poll() {
+		h.shards[b.Partition].Process(b)
+		if err := h.session.Deliver(ctx(h.t), b); err != nil {
+			h.t.Fatalf("deliver: %v", err)
+		}
+	}
+	if !h.session.cycle.open {
+		h.session.Release()
+		return
+	}
+	h.commit()
+}
+
 // commit ends the transaction and does what an engine does with the answer.
 func (h *hand) commit() pipeline.CommitResult {
 	h.t.Helper()

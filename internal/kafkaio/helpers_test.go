@@ -46,6 +46,8 @@ type scene struct {
 	next    []int // the next ID of each partition
 	// checkpoints are taken as often as can be, nil for never.
 	checkpoints *shelf
+	// around, if any, stands between an engine and its session and restorer.
+	around func(*Session, pipeline.Restorer) (pipeline.Session, pipeline.Restorer)
 }
 
 func newScene(t *testing.T, brokers []string, partitions int) *scene {
@@ -260,7 +262,12 @@ func (s *scene) startAs(cfg Config) *run {
 		running.Checkpoints, running.CheckpointInterval = s.checkpoints, time.Nanosecond
 		restorer = NewRestorer(session, s.checkpoints)
 	}
-	engine, err := pipeline.NewEngine(running, session, restorer)
+	var with pipeline.Session = session
+	var memory pipeline.Restorer = restorer
+	if s.around != nil {
+		with, memory = s.around(session, restorer)
+	}
+	engine, err := pipeline.NewEngine(running, with, memory)
 	if err != nil {
 		s.t.Fatal(err)
 	}

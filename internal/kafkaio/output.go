@@ -1,7 +1,6 @@
 package kafkaio
 
 import (
-	"log/slog"
 	"math"
 	"math/bits"
 	"time"
@@ -43,16 +42,6 @@ func (o outputs) clone() outputs {
 		c.divert = &divert
 	}
 	return c
-}
-
-// warn says what of the topics may surprise later.
-func (o outputs) warn(log *slog.Logger) {
-	for _, to := range []*output{o.out, o.divert} {
-		if to != nil && to.compacted {
-			log.Warn("a topic that is written has cleanup.policy=compact: a record without a key will end the process, "+
-				"and of records with the same key only the last one stays", "topic", to.topic)
-		}
-	}
 }
 
 // What kgo accepts as a limit, and its own default for a request.

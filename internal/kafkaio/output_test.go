@@ -158,6 +158,8 @@ func TestCase_EOS_18(t *testing.T) {
 		prepare := func(t *testing.T) *scene {
 			s := newScene(t, brokers, 2)
 			s.cfg.Out = kafkatest.Topic(t, brokers, 2, limits)
+			log := s.logged()
+			t.Cleanup(func() { log.has(t, "takes smaller records than the input", "max_message_bytes=10000", s.cfg.In[0]) })
 			s.unique(200)
 			big := s.record(0, strings.Repeat("x", 50_000))
 			big.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("1")}}

@@ -9,7 +9,7 @@ import (
 
 // A partition that stands still is told from one that moves, is done, is not read,
 // or waits for an open transaction, by what was seen of it and no clock.
-func TestStandstill(t *testing.T) {
+func TestCase_EOS_14_Standstill(t *testing.T) {
 	const limit = 2 * time.Minute
 	began := time.UnixMilli(1_764_000_000_000)
 	read := func(committed, stable, end int64) sight { return sight{true, committed, stable, end} }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,8 +199,23 @@ func TestOpenWaitsForALeader(t *testing.T) {
 	}
 }
 
-// logged is a log that a test reads.
-type logged struct{ bytes.Buffer }
+// logged is a log that a test reads while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
 
 func (s *scene) logged() *logged {
 	l := &logged{}
