@@ -38,6 +38,8 @@ type DedupJob struct {
 	In, Out, Group string
 	Keys           []string
 	Scope          pipeline.Scope
+	// Unlogged leaves the changelog out, to see what it costs.
+	Unlogged       bool
 	CommitInterval time.Duration
 }
 
@@ -76,8 +78,8 @@ type way struct {
 }
 
 // RunKafka measures a plain copy, a copy in transactions and the exactly-once
-// deduplication of the same topic, by partition and across its partitions, in turn, so that a machine whose speed changes
-// changes it for all.
+// deduplication of the same topic, with and without its changelog and across the
+// partitions, in turn, so that a machine whose speed changes changes it for all.
 func RunKafka(ctx context.Context, cfg KafkaConfig) (_ KafkaReport, err error) {
 	if err := cfg.Validate(); err != nil {
 		return KafkaReport{}, fmt.Errorf("bench kafka: %w", err)
@@ -93,8 +95,9 @@ func RunKafka(ctx context.Context, cfg KafkaConfig) (_ KafkaReport, err error) {
 	ways := []way{
 		{"plain copy", func(ctx context.Context, j copyJob, begin func()) error { return j.plain(ctx, begin) }},
 		{"copy in transactions", func(ctx context.Context, j copyJob, begin func()) error { return j.transactional(ctx, begin) }},
-		{"exactly-once dedup", cfg.dedup(pipeline.ScopePartition)},
-		{"the same, scope topic", cfg.dedup(pipeline.ScopeTopic)},
+		{"exactly-once dedup", cfg.dedup(DedupJob{})},
+		{"the same, scope topic", cfg.dedup(DedupJob{Scope: pipeline.ScopeTopic})},
+		{"the same, no changelog", cfg.dedup(DedupJob{Unlogged: true})},
 	}
 	measured := make([]WayResult, len(ways))
 	for pair := range cfg.Pairs {
@@ -163,11 +166,11 @@ func (c KafkaConfig) discard(ctx context.Context, in, out string) error {
 
 // dedup runs the product until it has read all of the input, and counts what
 // came out.
-func (c KafkaConfig) dedup(scope pipeline.Scope) func(context.Context, copyJob, func()) error {
-	return func(ctx context.Context, j copyJob, begin func()) error { return c.dedupIn(ctx, scope, j, begin) }
+func (c KafkaConfig) dedup(as DedupJob) func(context.Context, copyJob, func()) error {
+	return func(ctx context.Context, j copyJob, begin func()) error { return c.dedupAs(ctx, as, j, begin) }
 }
 
-func (c KafkaConfig) dedupIn(ctx context.Context, scope pipeline.Scope, j copyJob, begin func()) error {
+func (c KafkaConfig) dedupAs(ctx context.Context, as DedupJob, j copyJob, begin func()) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
@@ -175,13 +178,13 @@ func (c KafkaConfig) dedupIn(ctx context.Context, scope pipeline.Scope, j copyJo
 	go func() {
 		err := c.Dedup(running, DedupJob{
 			Brokers: j.brokers, In: j.in, Out: j.out, Group: j.group, Keys: w.Kind.KeySpecs(),
-			Scope: scope, CommitInterval: c.CommitInterval,
+			Scope: as.Scope, Unlogged: as.Unlogged, CommitInterval: c.CommitInterval,
 		})
 		ended <- err
 		stop(errors.Join(err, errEnded))
 	}()
 	first := j.group
-	if scope == pipeline.ScopeTopic {
+	if as.Scope == pipeline.ScopeTopic {
 		first = kafkaio.RepartitionGroup(j.group)
 	}
 	err := c.Broker.AwaitBegin(running, first, j.in)
@@ -189,7 +192,7 @@ func (c KafkaConfig) dedupIn(ctx context.Context, scope pipeline.Scope, j copyJo
 		begin()
 		err = c.Broker.AwaitEnd(running, first, j.in, nil)
 	}
-	if err == nil && scope == pipeline.ScopeTopic {
+	if err == nil && as.Scope == pipeline.ScopeTopic {
 		err = c.Broker.AwaitEnd(running, j.group, kafkaio.RepartitionTopic(j.group, j.in), nil)
 	}
 	j.done()

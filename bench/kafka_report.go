@@ -29,7 +29,9 @@ type KafkaReport struct {
 	CPUOverTransactional   float64 `json:"cpu_ratio_to_copy_in_transactions"`
 	// TopicOverPartition is what is left of the dedup's events per second when it
 	// looks across the partitions of the topic.
-	TopicOverPartition float64     `json:"events_per_second_ratio_of_scope_topic_to_partition"`
+	TopicOverPartition float64 `json:"events_per_second_ratio_of_scope_topic_to_partition"`
+	// LoggedOverUnlogged is what the changelog leaves of the events per second.
+	LoggedOverUnlogged float64     `json:"events_per_second_ratio_with_changelog_to_without"`
 	Results            []WayResult `json:"results"`
 }
 
@@ -42,8 +44,8 @@ type WayResult struct {
 	CPUNSPerEvent         []float64 `json:"cpu_ns_per_event"`
 }
 
-// newKafkaReport sums up; ways are plain, transactional, dedup, and dedup across
-// partitions.
+// newKafkaReport sums up; ways are plain, transactional, dedup, dedup across
+// partitions, and dedup without a changelog.
 func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport {
 	for i := range measured {
 		m := &measured[i]
@@ -51,7 +53,7 @@ func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport
 		m.MedianEventsPerSecond = median(slices.Clone(m.EventsPerSecond))
 		m.MedianCPUNSPerEvent = median(slices.Clone(m.CPUNSPerEvent))
 	}
-	plain, transactional, dedup, topic := measured[0], measured[1], measured[2], measured[3]
+	plain, transactional, dedup, topic, unlogged := measured[0], measured[1], measured[2], measured[3], measured[4]
 	return KafkaReport{
 		Environment: NewEnvironment(c.Command, c.Seed), Embedded: c.Broker.Embedded(),
 		Records: c.Records, Partitions: c.Partitions, ValueBytes: c.ValueBytes, Pairs: c.Pairs,
@@ -61,6 +63,7 @@ func newKafkaReport(c KafkaConfig, ways []way, measured []WayResult) KafkaReport
 		CPUOverPlain:           medianRatio(dedup.CPUNSPerEvent, plain.CPUNSPerEvent),
 		CPUOverTransactional:   medianRatio(dedup.CPUNSPerEvent, transactional.CPUNSPerEvent),
 		TopicOverPartition:     medianRatio(topic.EventsPerSecond, dedup.EventsPerSecond),
+		LoggedOverUnlogged:     medianRatio(dedup.EventsPerSecond, unlogged.EventsPerSecond),
 		Results:                measured,
 	}
 }
@@ -83,6 +86,7 @@ func (r KafkaReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of a copy in transactions.\n",
 		r.CPUOverPlain, r.CPUOverTransactional)
 	fmt.Fprintf(w, "events/s:      with scope topic it reaches %.2f of that with scope partition.\n", r.TopicOverPartition)
+	fmt.Fprintf(w, "events/s:      with its changelog it reaches %.2f of that without.\n", r.LoggedOverUnlogged)
 	if r.Pairs == 1 {
 		fmt.Fprint(w, "Each is the ratio of one round.\n\n")
 	} else {

@@ -158,6 +158,7 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 		s.connection = *at
 		s.brokers, s.in, s.out, s.group, s.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
 		s.keys, s.capacity, s.scope, s.commitInterval = job.Keys, capacity, job.Scope, job.CommitInterval
+		s.unlogged = job.Unlogged
 		_, err := quietly(ctx, s)
 		return err
 	}

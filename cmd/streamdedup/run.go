@@ -144,7 +144,7 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	if err != nil {
 		return fail(err)
 	}
-	rules.LogChanges, rules.Scope = true, s.scope
+	rules.LogChanges, rules.Scope = !s.unlogged, s.scope
 	logPlan(log, plan, seed.n)
 	var kept pipeline.Checkpoints
 	if memories != nil {

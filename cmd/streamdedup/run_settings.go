@@ -28,20 +28,22 @@ const (
 type runSettings struct {
 	connection
 	judging
-	in                 []string
-	out                string
-	divert             string
-	createTopics       bool
-	group              string
-	instance           string
-	start              kafkaio.Start
-	scope              pipeline.Scope
-	delivery           kafkaio.Delivery
-	commitInterval     time.Duration
-	sessionTimeout     time.Duration
-	txnTimeout         time.Duration
-	compression        string
-	allowColdStart     bool
+	in             []string
+	out            string
+	divert         string
+	createTopics   bool
+	group          string
+	instance       string
+	start          kafkaio.Start
+	scope          pipeline.Scope
+	delivery       kafkaio.Delivery
+	commitInterval time.Duration
+	sessionTimeout time.Duration
+	txnTimeout     time.Duration
+	compression    string
+	allowColdStart bool
+	// unlogged leaves the changelog out, for a benchmark of its cost.
+	unlogged           bool
 	fixTopics          bool
 	stateDir           string
 	checkpointInterval time.Duration
@@ -168,7 +170,7 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 		Brokers: s.brokers, Client: client,
 		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
 		Group: s.group, Instance: s.instance, Delivery: s.delivery,
-		Changelog: true, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
+		Changelog: !s.unlogged, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
 		Start: s.start, AllowColdStart: s.allowColdStart,
 		CommitInterval: s.commitInterval, SessionTimeout: s.sessionTimeout, TxnTimeout: s.txnTimeout,
 		Compression: s.compression,
