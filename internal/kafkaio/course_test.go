@@ -66,6 +66,28 @@ func TestCourse(t *testing.T) {
 	}
 }
 
+// What is open on the changelog may be what the group has committed.
+func TestSettled(t *testing.T) {
+	last := &loggedChange{last: true, Change: pipeline.Change{Begin: 100, Next: 150}}
+	for _, test := range []struct {
+		name string
+		past past
+		want bool
+	}{
+		{"nothing is open", past{at: committed{next: 200}, last: last, log: logBounds{0, 9, 9}}, true},
+		{"the changelog has what is committed", past{at: committed{next: 150}, last: last, log: logBounds{0, 7, 9}}, true},
+		{"it has not", past{at: committed{next: 200}, last: last, log: logBounds{0, 7, 9}}, false},
+		{"nothing is committed", past{at: committed{next: -1}, last: last, log: logBounds{0, 7, 9}}, false},
+		{"nothing can be read yet", past{at: committed{next: 200}, log: logBounds{0, 0, 9}}, false},
+		// The group went back, and on since: an earlier change ends where the open one may.
+		{"less is committed than was", past{at: committed{next: 120}, last: last, log: logBounds{0, 7, 9}}, false},
+	} {
+		if got := test.past.settled(); got != test.want {
+			t.Errorf("%s: settled is %v", test.name, got)
+		}
+	}
+}
+
 // first writes n IDs to partition 0, lets them be judged, and stops.
 func (s *scene) first(n int) {
 	s.t.Helper()

@@ -24,9 +24,10 @@ type past struct {
 }
 
 // settled is whether no open transaction can make it another one: what is
-// committed is in the changelog, or nothing is open there.
+// committed is in the changelog, or nothing is open there. That more was logged once
+// than is committed says nothing: a group that was moved back goes over it again.
 func (x *past) settled() bool {
-	return x.log.stable >= x.log.end || x.last != nil && x.at.next >= 0 && x.at.next <= x.last.Next
+	return x.log.stable >= x.log.end || x.last != nil && x.at.next == x.last.Next
 }
 
 // reason is why a restore takes the way that it takes.
