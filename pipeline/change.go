@@ -18,6 +18,10 @@ type Change struct {
 	// offsets, not in one transaction with both: then a committed offset from Begin
 	// up to Next means that the offsets were not written any more, and the output was.
 	Acknowledged bool
+	// Gap says that the changelog had lost its end when this change was written: what
+	// the records between the change before and Begin taught is not in it, though they
+	// were judged. Without it nobody judged them.
+	Gap bool
 	// State is the shard's at the end.
 	State State
 	// Learned is what was learned, in order. The shard owns the memory until the
@@ -42,7 +46,7 @@ type Learned struct {
 // numbers as in the binary form of a [State]:
 //
 //	1 byte   version
-//	1 byte   flags: 1 last record of its change, 2 acknowledged
+//	1 byte   flags: 1 last record of its change, 2 acknowledged, 4 gap
 //	8 bytes  fingerprint, little-endian
 //	uvarint  number of runs, and for each
 //	uvarint    rotation
@@ -60,7 +64,8 @@ const ChangeVersion = 1
 const (
 	flagLast         = 1 << 0
 	flagAcknowledged = 1 << 1
-	knownFlags       = flagLast | flagAcknowledged
+	flagGap          = 1 << 2
+	knownFlags       = flagLast | flagAcknowledged | flagGap
 )
 
 // maxHashes keeps a record below 512 KiB, the batch limit of a topic with default
@@ -111,6 +116,9 @@ func (c *Change) record(runs []Learned, last bool) []byte {
 	if c.Acknowledged {
 		flags |= flagAcknowledged
 	}
+	if c.Gap {
+		flags |= flagGap
+	}
 	b = append(b, ChangeVersion, flags)
 	b = binary.LittleEndian.AppendUint64(b, c.State.print())
 	b = binary.AppendUvarint(b, uint64(len(runs)))
@@ -146,6 +154,7 @@ func ParseRecord(b []byte) (c Change, last bool, err error) {
 	print := r.uint64()
 	c.State.Fingerprint = fingerprintText(print)
 	c.Acknowledged = flags&flagAcknowledged != 0
+	c.Gap = flags&flagGap != 0
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
 		c.Learned = append(c.Learned, r.learned())
 	}

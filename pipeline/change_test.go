@@ -40,7 +40,7 @@ func TestChangeRoundTrip(t *testing.T) {
 	rng := seeded(t)
 	for _, runs := range [][]int{nil, {1}, {0, 3}, {maxHashes}, {maxHashes + 1}, {maxHashes - 1, 2, 3}, {10, 2*maxHashes + 7, 5}} {
 		want := changeOf(t, rng, runs...)
-		want.Acknowledged = len(runs)%2 == 1
+		want.Acknowledged, want.Gap = len(runs)%2 == 1, len(runs)%3 == 1
 		var got Change
 		records := want.AppendRecords(nil)
 		for i, record := range records {
@@ -54,7 +54,8 @@ func TestChangeRoundTrip(t *testing.T) {
 			learned := append(got.Learned, part.Learned...)
 			got, got.Learned = part, learned
 		}
-		if fmt.Sprint(got.State) != fmt.Sprint(want.State) || got.Begin != want.Begin || got.Next != want.Next || got.Acknowledged != want.Acknowledged {
+		if fmt.Sprint(got.State) != fmt.Sprint(want.State) || got.Begin != want.Begin || got.Next != want.Next ||
+			got.Acknowledged != want.Acknowledged || got.Gap != want.Gap {
 			t.Errorf("%v: got %+v, want %+v", runs, got, want)
 		}
 		if !slices.Equal(hashesOf(got), hashesOf(want)) {

@@ -100,6 +100,10 @@ func (r *Rebuild) LearnChange(c *Change) error {
 	return nil
 }
 
+// Gap says that the input was learned from where the changelog should have had it and
+// has not: the shard's first change will say so.
+func (r *Rebuild) Gap() { r.shard.gap = true }
+
 // Done is the shard, which goes on at next. FirstKnown is the first offset whose
 // teaching is known: where it lies after From, a part of what the shard should know
 // is lost, and its coverage of the window is below 1.

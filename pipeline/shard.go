@@ -34,6 +34,7 @@ type Shard struct {
 	refusals  []Refusal
 	limit     SizeLimit
 	log       changeLog
+	gap       bool // the changelog lacks what lies before the first commit
 
 	in      window.Batch // views into scratch
 	scratch scratch
@@ -288,7 +289,9 @@ func (s *Shard) Position() Position {
 	state := s.State()
 	p := Position{Partition: s.partition, Next: s.next, Metadata: state.Metadata()}
 	if s.log.on {
-		p.Change = &Change{Begin: s.start, Next: s.next, State: state, Learned: s.log.live(state.Window.Rotation)}
+		p.Change = &Change{
+			Begin: s.start, Next: s.next, Gap: s.gap, State: state, Learned: s.log.live(state.Window.Rotation),
+		}
 	}
 	return p
 }
@@ -304,6 +307,7 @@ func (s *Shard) Commit() {
 	s.window.Commit()
 	s.start = s.sealed[0]
 	s.sealed = append(s.sealed[:0], s.sealed[1:]...)
+	s.gap = false
 	if len(s.sealed) == 0 && s.next == s.start {
 		s.log.clear()
 	}

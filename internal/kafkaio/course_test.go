@@ -245,11 +245,30 @@ func lastOf(t *testing.T, log []loggedChange) loggedChange {
 	return log[len(log)-1]
 }
 
-// What the changelog has lost, or never had, is learned from the input.
+// What the changelog has lost, or never had, is learned from the input. The next
+// restore finds the same gap, and so does the one after it.
 func TestRestoreTailLost(t *testing.T) {
+	for _, checkpoint := range []bool{false, true} {
+		t.Run(fmt.Sprintf("checkpoint=%t", checkpoint), func(t *testing.T) { restoreTailLost(t, checkpoint) })
+	}
+}
+
+func restoreTailLost(t *testing.T, checkpoint bool) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 1)
-		s.first(100)
+		if checkpoint { // of before
+			s.checkpoints = newShelf()
+		}
+		s.unique(100)
+		r := s.start()
+		r.judged(100)
+		if checkpoint {
+			until(t, "there is a checkpoint", func() bool { return s.checkpoints.at(pipeline.Partition{Topic: s.cfg.In[0]}) == 100 })
+			s.checkpoints.close()
+		}
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
 		s.cfg.Changelog = false
 		s.first(50)
 		s.cfg.Changelog = true
@@ -258,6 +277,10 @@ func TestRestoreTailLost(t *testing.T) {
 		same(t, s.output(s.cfg.Out), s.wanted())
 		if heard.line("level=WARN", "the changelog has lost its end", "from=100", "to=149") == "" {
 			t.Errorf("nothing is said of it:\n%s", &heard.text)
+		}
+		for range 2 {
+			s.repeats(150)
+			same(t, s.output(s.cfg.Out), s.wanted())
 		}
 	})
 }

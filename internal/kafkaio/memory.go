@@ -25,9 +25,16 @@ type memory struct {
 	// from is where in the changelog to begin, and first the offset of the input
 	// from which on the changelog, or a checkpoint, says what was learned.
 	from, first int64
+	// reached is what a checkpoint knows all of the input before.
+	reached int64
+	// gaps are ranges of the input that were judged and that the changelog lacks.
+	gaps []gap
 
 	said time.Time
 }
+
+// gap is a range of offsets of the input, without to.
+type gap struct{ from, to int64 }
 
 // restore makes the shard.
 func (m *memory) restore(ctx context.Context) (shard *pipeline.Shard, err error) {
@@ -54,12 +61,20 @@ func (m *memory) restore(ctx context.Context) (shard *pipeline.Shard, err error)
 		}
 	}
 	if m.course.why == tailLost {
-		first, err := m.readInput(ctx, m.course.known, m.course.next)
+		m.gaps = append(m.gaps, gap{m.course.known, m.course.next})
+		m.rebuild.Gap()
+	}
+	for _, gap := range m.gaps {
+		from := max(gap.from, m.rebuild.From())
+		if from >= gap.to {
+			continue // forgotten
+		}
+		first, err := m.readInput(ctx, from, gap.to)
 		if err != nil {
 			return nil, err
 		}
-		if first > m.course.known {
-			known = first
+		if first > from {
+			known = max(known, first)
 		}
 	}
 	if n := m.rebuild.Unlearned(); n > 0 {
@@ -93,6 +108,12 @@ func (m *memory) load(file pipeline.CheckpointFile) error {
 		return fmt.Errorf("it goes up to offset %d of the input and %d of the changelog, which ends at %d and %d: it is newer",
 			h.Next, h.LogEnd, m.past.last.Next, m.past.log.stable)
 	}
+	// What lay before the changelog's beginning is forgotten, or was reset, which
+	// only those checkpoints do not know that nobody could delete.
+	if start := m.past.log.start; start > 0 && h.LogEnd <= start {
+		return fmt.Errorf("it goes up to offset %d of the changelog, which begins at %d: what it holds is forgotten, or was reset",
+			h.LogEnd, start)
+	}
 	rebuild, err := m.builder.Rebuild(m.course.state)
 	if err != nil {
 		return err
@@ -104,7 +125,7 @@ func (m *memory) load(file pipeline.CheckpointFile) error {
 	if err != nil {
 		return errors.Join(err, rebuild.Close())
 	}
-	m.rebuild, m.from, m.first = rebuild, max(h.LogBegin, m.past.log.start), -1
+	m.rebuild, m.from, m.first, m.reached = rebuild, max(h.LogBegin, m.past.log.start), -1, h.Begin
 	return nil
 }
 
@@ -112,6 +133,7 @@ func (m *memory) load(file pipeline.CheckpointFile) error {
 func (m *memory) readLog(ctx context.Context) error {
 	end := m.past.log.stable
 	begun := m.first < 0 // a checkpoint knows what lies before
+	reached := m.reached
 	reading := m.restorer.session.readLog(m.partition, m.from)
 	for reading.next < end {
 		changes, err := reading.changes(ctx, end)
@@ -123,9 +145,15 @@ func (m *memory) readLog(ctx context.Context) error {
 			if err := m.rebuild.LearnChange(&c.Change); err != nil {
 				return fmt.Errorf("changelog %s, offset %d: %w", reading.partition, c.offset, err)
 			}
-			if c.last && !begun {
-				begun, m.first = true, c.Begin
+			if !c.last {
+				continue
 			}
+			if !begun {
+				begun, m.first = true, c.Begin
+			} else if c.Gap && reached < c.Begin {
+				m.gaps = append(m.gaps, gap{reached, c.Begin})
+			}
+			reached = c.Next
 		}
 		m.report(reading.next-m.from, end-m.from, "changelog")
 	}
