@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ var blockades = []blockade{
 // transactions and no record: what was in them is read again. 60 seconds in the long
 // run. The other two parts of the case stand in internal/kafkaio.
 func TestCase_EOS_09(t *testing.T) {
+	t.Parallel()
 	outage := 6 * time.Second
 	if long() {
 		outage = time.Minute
@@ -62,6 +64,7 @@ func TestCase_EOS_09(t *testing.T) {
 // it is, and the group its members, who keep what they know. Then the stream goes on.
 // 10 minutes in the long run.
 func TestOutputBlocked(t *testing.T) {
+	t.Parallel()
 	outage := 12 * time.Second
 	if long() {
 		outage = 10 * time.Minute
@@ -106,6 +109,12 @@ func TestOutputBlocked(t *testing.T) {
 			t.Logf("memory: at most %.0f MiB in the first half, %.0f MiB in the second; %v transactions undone", before/(1<<20), after/(1<<20), d.undone())
 			if after > 1.2*before+(64<<20) {
 				t.Errorf("memory grows: %.0f MiB at most in the first half, %.0f MiB in the second", before/(1<<20), after/(1<<20))
+			}
+			if block.name == "refused" && outage > 2*time.Minute {
+				d.line("level=ERROR", "nothing was committed", "lag=")
+				if _, page := d.get("/healthz"); !strings.HasPrefix(page, "degraded: 2 partitions standing still\n") {
+					t.Errorf("health is %s", page)
+				}
 			}
 			p.heal()
 			for n := range int32(2) {
@@ -158,6 +167,7 @@ func (s *scene) members() string {
 // that fails for a while fails the whole transaction, which is done again: no
 // duplicates, and each partition in its order.
 func TestCase_EOS_17(t *testing.T) {
+	t.Parallel()
 	t.Run("another count", func(t *testing.T) {
 		s := newScene(t, 6, nil, nil)
 		four := settings{}.topic(t, s.brokers, 4)

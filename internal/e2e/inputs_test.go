@@ -18,6 +18,7 @@ import (
 // TestCase_EOS_10: an open transaction of another producer holds up its partition
 // and no other, which shows. What it ends as decides what comes out.
 func TestCase_EOS_10(t *testing.T) {
+	t.Parallel()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		t.Run(fmt.Sprintf("committed=%t", bool(end)), func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +164,7 @@ func (s *scene) awaitPartition(p int32) {
 // out, since IDs may move; the next one needs an output of the same count, warns, and
 // reads the new partitions from their beginning.
 func TestCase_EOS_16(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, 6, nil, nil)
 	s.ids(1, "x", "y", "x")
 	s.ids(4, "x", "x") // a producer without keys
@@ -210,6 +212,7 @@ func (s *scene) addPartitions(topic string, count int32) {
 
 // TestInputDeleted: a topic that is gone ends the process that reads it.
 func TestInputDeleted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, 2, nil, nil)
 	s.ids(0, series("a", 10)...)
 	d := s.run()
@@ -227,6 +230,7 @@ func TestInputDeleted(t *testing.T) {
 // TestInputLosesRecords: records that retention takes under a running process are
 // named, and not passed over.
 func TestInputLosesRecords(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, 1, nil, nil)
 	p := newProxy(t, s.brokers[0])
 	d := s.run("brokers=" + p.address())
@@ -288,6 +292,7 @@ func TestCase_EOS_24(t *testing.T) {
 // TestInputMadeAnew: a topic that was deleted and made again under its name is
 // another topic. Nothing of it is read with the old one's positions.
 func TestInputMadeAnew(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, 1, nil, nil)
 	s.ids(0, series("a", 10)...)
 	d := s.run()

@@ -234,6 +234,25 @@ func (s *scene) read(topic string) map[int32][]*kgo.Record {
 // order.
 func (s *scene) check() {
 	s.t.Helper()
+	// A commit is done before its markers are in every partition, and nobody reads
+	// past where one is missing.
+	await(s.t, "the output's transactions have ended", func() bool {
+		stable, err := s.admin.ListCommittedOffsets(s.ctx(), s.out)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ends, err := s.admin.ListEndOffsets(s.ctx(), s.out)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for p := range s.partitions {
+			at, known := stable.Lookup(s.out, p)
+			if end, _ := ends.Lookup(s.out, p); !known || at.Offset != end.Offset {
+				return false
+			}
+		}
+		return true
+	}, nil)
 	got := s.read(s.out)
 	for p := range s.partitions {
 		values := make([]string, len(got[p]))

@@ -13,32 +13,41 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// Records of an aborted transaction, which nobody waited for, never come out.
+// Records of an aborted transaction, which nobody waited for, never come out, also
+// where the broker is slow to take them.
 func TestCase_EOS_02(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
-		s := newScene(t, brokers, 2)
-		s.unique(100)
-		h := s.byHand()
-		for range 2 {
-			h.cycle(200)
-			if err := h.session.client().Flush(ctx(t)); err != nil {
-				t.Fatal(err)
+		for _, how := range []fate{pass, slow} {
+			s := newScene(t, brokers, 2)
+			s.wire.set(func(key int16, _ int) fate {
+				if key == keyProduce {
+					return how
+				}
+				return pass
+			})
+			s.unique(100)
+			h := s.byHand()
+			for range 2 {
+				h.cycle(200)
+				if err := h.session.client().Flush(ctx(t)); err != nil {
+					t.Fatal(err)
+				}
+				h.abort()
+				h.cycle(200)
+				h.abort() // and one whose records are still on their way
 			}
-			h.abort()
 			h.cycle(200)
-			h.abort() // and one whose records are still on their way
-		}
-		h.cycle(200)
-		if got := h.commit(); got.Settlement != pipeline.Committed {
-			t.Fatalf("commit: %+v", got)
-		}
-		same(t, s.output(s.cfg.Out), s.wanted())
-		all := 0
-		for _, n := range extentsOf(t, s, s.cfg.Out).ends {
-			all += int(n)
-		}
-		if all < 200+100 {
-			t.Errorf("the output's log has %d offsets: the test has aborted nothing", all)
+			if got := h.commit(); got.Settlement != pipeline.Committed {
+				t.Fatalf("commit: %+v", got)
+			}
+			same(t, s.output(s.cfg.Out), s.wanted())
+			all := 0
+			for _, n := range extentsOf(t, s, s.cfg.Out).ends {
+				all += int(n)
+			}
+			if all < 200+100 {
+				t.Errorf("the output's log has %d offsets: the test has aborted nothing", all)
+			}
 		}
 	})
 }

@@ -49,6 +49,7 @@ func TestSurprise(t *testing.T) {
 // A running process ends soon after its input has become another, also when nothing
 // is written: no fetch would tell.
 func TestRunningProcessNoticesItsInput(t *testing.T) {
+	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		for _, surprise := range []struct {
 			name string

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What happens to one request on the wire.
@@ -19,7 +20,11 @@ const (
 	pass fate = iota
 	loseRequest
 	loseAnswer // after the broker has done what was asked
+	slow
 )
+
+// slowness is longer than a healthy broker takes for anything.
+const slowness = 300 * time.Millisecond
 
 // wire is a network that loses what a test wants it to. A lost message closes the
 // connection, as a real loss ends in a time-out and a new one.
@@ -141,6 +146,8 @@ func (c *wireConn) Write(b []byte) (int, error) {
 			c.mu.Lock()
 			c.doomed[binary.BigEndian.Uint32(b[8:])] = true
 			c.mu.Unlock()
+		case slow:
+			time.Sleep(slowness)
 		}
 	}
 	return c.Conn.Write(b)
