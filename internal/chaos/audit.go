@@ -44,7 +44,9 @@ type verdict struct {
 	// Missed duplicates came out beside their first copy. Extra is one record that
 	// came out more than once.
 	Missed, Extra uint64
-	// Foreign records are of no event, of another partition, or changed.
+	// Swapped events came out as a later copy, and their first did not.
+	Swapped uint64
+	// Foreign records are of no event, or of another partition, or not as written.
 	Foreign uint64
 	// Disordered records came out before one that was read before them.
 	Disordered uint64
@@ -62,17 +64,18 @@ type example struct {
 	known  bool // number is an event
 }
 
-const mostExamples = 10
+// mostExamples is how many are shown of each thing that can be wrong.
+const mostExamples = 3
 
 func (v *verdict) example(count *uint64, e example) {
 	*count++
-	if len(v.examples) < mostExamples {
+	if *count <= mostExamples {
 		v.examples = append(v.examples, e)
 	}
 }
 
 func (v *verdict) ok() bool {
-	return v.Lost+v.Missed+v.Extra+v.Foreign+v.Disordered+v.Unwritten == 0
+	return v.Lost+v.Missed+v.Extra+v.Swapped+v.Foreign+v.Disordered+v.Unwritten == 0
 }
 
 func newAudit(l *load) *audit {
@@ -106,11 +109,11 @@ func (a *audit) output(partition int32, offset int64, value []byte) {
 	t := &a.traces[number]
 	t.outs++
 	switch {
+	case t.outs == 1 && nth != t.nth:
+		t.came = nth
+		v.example(&v.Swapped, example{fmt.Sprintf("copy %d came out, copy %d was the first", nth, t.nth), number, true})
 	case t.outs == 1:
 		t.came = nth
-		if nth != t.nth {
-			v.example(&v.Foreign, example{fmt.Sprintf("copy %d came out, copy %d was the first", nth, t.nth), number, true})
-		}
 		if last, some := a.last[partition]; some && t.first < last {
 			v.example(&v.Disordered, example{"came out after a later record", number, true})
 		}

@@ -39,7 +39,7 @@ func TestAudit(t *testing.T) {
 		{"all lost", nil, func(v *verdict) { v.Lost = 3 }},
 		{"missed", []record{{0, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 2}, {1, 2, 0}}, func(v *verdict) { v.Missed = 2 }},
 		{"twice", []record{{0, 0, 0}, {0, 1, 0}, {0, 1, 0}, {1, 2, 0}}, func(v *verdict) { v.Extra = 1 }},
-		{"a later copy instead", []record{{0, 0, 1}, {0, 1, 0}, {1, 2, 0}}, func(v *verdict) { v.Foreign = 1 }},
+		{"a later copy instead", []record{{0, 0, 1}, {0, 1, 0}, {1, 2, 0}}, func(v *verdict) { v.Swapped = 1 }},
 		{"another partition", []record{{0, 0, 0}, {0, 1, 0}, {0, 2, 0}}, func(v *verdict) { v.Foreign, v.Lost = 1, 1 }},
 		{"of no event", []record{{0, 0, 0}, {0, 1, 0}, {1, 2, 0}, {1, 3, 0}}, func(v *verdict) { v.Foreign = 1 }},
 		{"disorder", []record{{0, 1, 0}, {0, 0, 0}, {1, 2, 0}}, func(v *verdict) { v.Disordered = 1 }},

@@ -72,7 +72,8 @@ func (t *table) print(w io.Writer, v verdict, long standstill) {
 	line("lost", v.Lost)
 	line("missed duplicates", v.Missed)
 	line("extra", v.Extra)
-	line("foreign or changed", v.Foreign)
+	line("later copy instead of the first", v.Swapped)
+	line("foreign", v.Foreign)
 	line("out of order", v.Disordered)
 	line("withheld", v.Withheld)
 	if v.Unwritten > 0 {
