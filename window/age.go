@@ -1,6 +1,10 @@
 package window
 
-import "github.com/streamdedup/streamdedup/filter"
+import (
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
 
 // Age is that of the generation in which a run was learned, for a window with this
 // state: 0 is the one filling, and [filter.Generations] or more is forgotten. By
@@ -46,6 +50,11 @@ func (s State) AgeAt(t int64) int {
 func (s State) Stretch(age int) (from, to int64) {
 	number := s.Generations[len(s.Generations)-1].Number - int64(age)
 	return number * s.Slice, (number + 1) * s.Slice
+}
+
+// Coverage is how much of a span a window with this state knows, as [Window.Coverage].
+func (s State) Coverage(span time.Duration) float64 {
+	return coverage(s.KnownFrom, s.StreamTime, span.Milliseconds())
 }
 
 // Taught is the state of a window that was taught from outside what a stream had shown

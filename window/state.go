@@ -142,14 +142,16 @@ func (w *Window) Stats() Stats {
 
 // Coverage is how much of the span the window knows, from 0 to 1. Below 1 a
 // duplicate can pass because its first copy was read before the window began.
-func (w *Window) Coverage() float64 {
-	switch w.knownFrom {
+func (w *Window) Coverage() float64 { return coverage(w.knownFrom, w.m, w.span) }
+
+func coverage(knownFrom, m, span int64) float64 {
+	switch knownFrom {
 	case 0:
 		return 1
 	case NoTime:
 		return 0
 	}
-	return min(1, max(0, float64(w.m-w.knownFrom)/float64(w.span)))
+	return min(1, max(0, float64(m-knownFrom)/float64(span)))
 }
 
 // known is the stream time t as a value of knownFrom, where 0 says that nothing
