@@ -24,6 +24,7 @@ const (
 	formatAuto   = "auto"
 	formatNDJSON = "ndjson"
 	formatLines  = "lines"
+	formatCSV    = "csv"
 )
 
 // filterSettings is the configuration of filter.
@@ -67,7 +68,7 @@ Without --time the whole input is one window and nothing is forgotten; with
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	alias(fs, "elements", "capacity")
-	choiceFlag("FORMAT", formatAuto, formatNDJSON, formatLines, "csv", "tsv").
+	choiceFlag("FORMAT", formatAuto, formatNDJSON, formatLines, formatCSV, "tsv").
 		add(fs, &s.format, "format", "of the input: ndjson, lines, or auto (by suffix, else by the key)")
 	s.judging.bind(fs, choices{times: "none, arrival", policies: "pass, drop or fail", seed: "0"})
 	sizeFlag.add(fs, &s.maxLine, "max-line", "longest line in bytes; a longer one is an error")
@@ -91,7 +92,7 @@ func (s *filterSettings) check(inputs []string) error {
 			}
 		}
 	}
-	if s.format == "csv" || s.format == "tsv" {
+	if s.format == formatCSV || s.format == "tsv" {
 		return usagef("--format %s is not built yet", s.format)
 	}
 	for _, spec := range s.keys {

@@ -26,7 +26,7 @@ var laterFlags = map[string]map[string]string{
 }
 
 // laterCommands are the commands of a later version.
-var laterCommands = []string{"doctor", "state", "serve"}
+var laterCommands = []string{"doctor", "serve"}
 
 // later says whether a flag of cmd is one of a later version, and what holds
 // until then.

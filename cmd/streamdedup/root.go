@@ -37,6 +37,7 @@ Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 		newSizeCmd(a),
 		newBenchCmd(a),
 		newVerifyCmd(a),
+		newStateCmd(a),
 		newVersionCmd(a),
 	)
 	helpNamesTheNearest(root)

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/state"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// inspectSettings is the configuration of state inspect.
+type inspectSettings struct {
+	stateSettings
+	dir    string
+	count  bool
+	fpr    float64
+	output string
+}
+
+func newStateInspectCmd(a *app) *cobra.Command {
+	s := &inspectSettings{fpr: defaultFPR}
+	cmd := &cobra.Command{
+		Use:   "inspect",
+		Short: "Show what a group remembers, and which way a restart would take",
+		Long: `Show what a group remembers, and which way a restart would take.
+
+From the brokers: for each partition the committed offset and the state beside it,
+the changelog and its last change. From --state-dir: the checkpoints of this
+machine, with their age, or why one would be refused. Either will do. It changes
+nothing and may be used while instances run.
+
+How many IDs each generation was given is not in the offsets: --count reads the
+whole changelog for it, 8 bytes an ID; a checkpoint knows. How full that is, and
+the rate of false positives now, follow from the filter in a checkpoint of the
+partition; without one they are unknown (null).`,
+		Example: `  streamdedup state inspect --brokers localhost:9092 --group dedup --in clicks --state-dir ./streamdedup-state`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.dir == "" || len(s.brokers) > 0 || s.in != "" {
+				if err := s.check(cmd); err != nil {
+					return err
+				}
+			}
+			return a.inspect(cmd.Context(), s)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	s.stateSettings.bind(fs)
+	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` with the checkpoints of this machine")
+	fs.BoolVar(&s.count, "count", false, "count the IDs of each generation, by reading the whole changelog (default false)")
+	shareFlag.add(fs, &s.fpr, "fpr", "what run was given, for how full a generation is")
+	bindOutput(fs, &s.output)
+	s.bindSecurity(fs)
+	return cmd
+}
+
+// inspect looks and prints.
+func (a *app) inspect(ctx context.Context, s *inspectSettings) error {
+	report := inspection{
+		Group: s.group, Input: s.in,
+		Formats: formats{Metadata: pipeline.MetadataVersion, Changelog: pipeline.ChangeVersion, Checkpoint: state.FormatVersion},
+	}
+	if s.dir != "" {
+		found, err := state.Look(s.dir)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if s.group == "" || found[i].Group == s.group {
+				report.Checkpoints = append(report.Checkpoints, s.checkpoint(&found[i]))
+			}
+		}
+	}
+	if len(s.brokers) > 0 {
+		if err := a.inspectGroup(ctx, s, &report); err != nil {
+			return err
+		}
+	}
+	return a.report(&report, s.output)
+}
+
+// inspectGroup asks the brokers.
+func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *inspection) error {
+	g, err := s.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if report.Members, err = g.Members(ctx); err != nil {
+		return err
+	}
+	report.Changelog = g.Changelog()
+	status := a.status()
+	defer status.clear()
+	for n := range g.Partitions() {
+		account, err := g.Account(ctx, n)
+		if err != nil {
+			return err
+		}
+		p := partitionOf(&account)
+		if s.count && p.State != nil && account.Log != nil {
+			added, err := countChangelog(ctx, g, &account, status)
+			if err != nil {
+				return err
+			}
+			model := report.model(s.in, n)
+			p.State.load(added, model, s.fpr)
+		}
+		report.Partitions = append(report.Partitions, p)
+	}
+	status.clear()
+	return nil
+}
+
+// countChangelog counts the IDs that each generation was given, by age.
+func countChangelog(ctx context.Context, g *kafkaio.Group, account *kafkaio.Account, status *status) (added [filter.Generations]uint64, err error) {
+	total := uint64(0)
+	err = g.Changes(ctx, account.Partition, account.Log.Start, account.Log.Stable, func(offset int64, c *pipeline.Change, _ bool) error {
+		for _, run := range c.Learned {
+			total += uint64(len(run.Hashes))
+			if age := account.State.Window.Age(window.Run{Rotation: run.Rotation, Until: run.Until}); age < filter.Generations {
+				added[age] += uint64(len(run.Hashes))
+			}
+		}
+		status.show("partition %d: %s IDs, offset %d of %d", account.Partition, formatIDs(total), offset, account.Log.Stable)
+		return nil
+	})
+	return added, err
+}
+
+// checkpoint reports a file.
+func (s *inspectSettings) checkpoint(f *state.Found) checkpointReport {
+	c := checkpointReport{
+		Group: f.Group, Instance: f.Instance, File: f.Path, Bytes: f.Bytes,
+		Written: f.Written.UTC().Format(time.RFC3339), AgeSeconds: time.Since(f.Written).Round(time.Second).Seconds(),
+	}
+	if f.Refused != nil {
+		c.Refused = f.Refused.Error()
+		return c
+	}
+	h := f.File.Head()
+	c.Topic, c.Partition = h.Partition.Topic, &h.Partition.Number
+	c.Begin, c.Next, c.LogBegin, c.LogEnd = h.Begin, h.Next, h.LogBegin, h.LogEnd
+	c.Geometry, c.BodyBytes = h.Geometry, h.BodyBytes
+	c.State = stateOf(&h.State)
+	var err error
+	if c.model, err = filter.ParseGeometry(h.Geometry); err != nil {
+		c.Refused = err.Error()
+		return c
+	}
+	c.State.load(h.Added, c.model, s.fpr)
+	return c
+}

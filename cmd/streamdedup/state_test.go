@@ -1,0 +1,397 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// remembering is a stream whose state is looked at.
+type remembering struct {
+	t       *testing.T
+	brokers []string
+	in, out string
+	dir     string
+	n       int // of the next record
+}
+
+func newRemembering(t *testing.T, partitions int32) *remembering {
+	t.Helper()
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, partitions, nil)
+	return &remembering{t: t, brokers: brokers, in: in, out: in + "-out", dir: t.TempDir()}
+}
+
+func (r *remembering) group() string { return "g-" + r.out }
+
+// write writes a record for each ID, all different.
+func (r *remembering) write(partition int32, ids ...string) {
+	r.t.Helper()
+	cl := client(r.t, r.brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for _, id := range ids {
+		record := &kgo.Record{Topic: r.in, Partition: partition, Value: fmt.Appendf(nil, `{"id":%q,"n":%d}`, id, r.n)}
+		r.n++
+		if err := cl.ProduceSync(r.t.Context(), record).FirstErr(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// run runs the processor until its group has the whole input, and returns what it
+// said.
+func (r *remembering) run(more ...string) string {
+	r.t.Helper()
+	p := start(r.t, runArgs(r.brokers, r.in, r.out, more...)...)
+	r.caughtUp(p)
+	if code := p.end(); code != exitOK {
+		r.t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+	return p.stderr.String()
+}
+
+// caughtUp waits until the group has committed the input's end.
+func (r *remembering) caughtUp(p *process) {
+	r.t.Helper()
+	g := r.open()
+	for n := int32(0); n < g.Partitions(); {
+		a, err := g.Account(r.t.Context(), n)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if a.Committed == a.End {
+			n++
+			continue
+		}
+		select {
+		case code := <-p.code:
+			r.t.Fatalf("exit code %d before the input's end", code)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (r *remembering) open() *kafkaio.Group {
+	r.t.Helper()
+	s := stateSettings{connection: connection{brokers: r.brokers}, in: r.in, group: r.group()}
+	g, err := s.open(r.t.Context(), &app{stderr: io.Discard})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(g.Close)
+	return g
+}
+
+// state runs a command on the group's state.
+func (r *remembering) state(stdin, command string, more ...string) (code int, stdout, stderr string) {
+	args := []string{"state", command, "--brokers", strings.Join(r.brokers, ","), "--group", r.group(), "--in", r.in}
+	return exec(stdin, append(args, more...)...)
+}
+
+// must runs a command that succeeds.
+func (r *remembering) must(stdin, command string, more ...string) (stdout, stderr string) {
+	r.t.Helper()
+	code, stdout, stderr := r.state(stdin, command, more...)
+	if code != exitOK {
+		r.t.Fatalf("state %s %v: exit code %d, stderr:\n%s", command, more, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// inspect is the report as a program reads it.
+func (r *remembering) inspect(more ...string) inspected {
+	r.t.Helper()
+	out, _ := r.must("", "inspect", append(more, "-o", "json")...)
+	var i inspected
+	if err := json.Unmarshal([]byte(out), &i); err != nil {
+		r.t.Fatalf("%v in\n%s", err, out)
+	}
+	return i
+}
+
+// inspected is what these tests read of the report.
+type inspected struct {
+	Changelog  string
+	Members    []struct{ Instance string }
+	Partitions []struct {
+		Committed *int64
+		Restore   string
+		Next      *int64
+		State     *struct {
+			Fingerprint string
+			WindowMS    int64    `json:"window_ms"`
+			Coverage    float64  `json:"coverage"`
+			FPREstimate *float64 `json:"fpr_estimate"`
+			Generations []struct {
+				From, To string
+				Added    *uint64
+				Fill     *float64 `json:"fill_ratio"`
+			}
+		}
+	}
+	Checkpoints []struct {
+		Instance, Refused, File string
+		Next                    int64
+		State                   *struct {
+			Generations []struct{ Added *uint64 }
+		}
+	}
+}
+
+// came counts how often each ID is in the output.
+func (r *remembering) came() map[string]int {
+	r.t.Helper()
+	topic, err := kafkaio.OpenTopic(r.t.Context(), r.out, kgo.SeedBrokers(r.brokers...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer topic.Close()
+	counts := map[string]int{}
+	for p := range topic.Partitions() {
+		end, err := topic.Written(r.t.Context(), p)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		err = topic.Read(r.t.Context(), p, 0, end, func(_ int64, record *pipeline.Record) error {
+			var event struct{ ID string }
+			if err := json.Unmarshal(record.Value, &event); err != nil {
+				return err
+			}
+			counts[event.ID]++
+			return nil
+		})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return counts
+}
+
+// checkCame compares the output with what must have come out, as "id" or "id*2".
+func (r *remembering) checkCame(want ...string) {
+	r.t.Helper()
+	var got []string
+	counts := r.came()
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[id]; n > 1 {
+			id = fmt.Sprintf("%s*%d", id, n)
+		}
+		got = append(got, id)
+	}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		r.t.Errorf("came out: %v, want %v", got, want)
+	}
+}
+
+// TestStateInspect of a group that has not begun, that runs, and that ended; with
+// checkpoints and without.
+func TestStateInspect(t *testing.T) {
+	r := newRemembering(t, 2)
+	if i := r.inspect(); i.Changelog != "" || len(i.Partitions) != 2 || i.Partitions[0].Restore != "begins: there is no state" {
+		t.Errorf("before it has begun: %+v", i)
+	}
+	r.write(0, "a", "b", "a")
+	r.write(1, "c")
+	p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
+	r.caughtUp(p)
+	if i := r.inspect(); len(i.Members) != 1 || i.Members[0].Instance != "a" {
+		t.Errorf("while it runs: members %+v", i.Members)
+	}
+	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no checkpoints")
+		}
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+
+	i := r.inspect("--count", "--state-dir", r.dir)
+	zero := i.Partitions[0]
+	if len(i.Members) != 0 || *zero.Committed != 3 || *zero.Next != 3 || zero.Restore != "from the changelog, up to the committed offset" {
+		t.Errorf("after it has ended: %+v", i)
+	}
+	if s := zero.State; s.WindowMS != (24*time.Hour).Milliseconds() || s.Coverage != 1 || len(s.Generations) != 1 ||
+		*s.Generations[0].Added != 2 || *s.Generations[0].Fill <= 0 || *s.Generations[0].Fill > 0.01 || *s.FPREstimate > 1e-4 {
+		t.Errorf("the state of partition 0: %+v", s)
+	}
+	for _, c := range i.Checkpoints {
+		if c.Instance != "a" || c.Refused != "" || c.State == nil || *c.State.Generations[0].Added == 0 {
+			t.Errorf("checkpoint %+v", c)
+		}
+	}
+	if s := r.inspect().Partitions[0].State; s.Generations[0].Added != nil || s.FPREstimate != nil {
+		t.Errorf("without --count and checkpoints something is known: %+v", s)
+	}
+
+	text, _ := r.must("", "inspect", "--count", "--state-dir", r.dir)
+	for _, want := range []string{
+		"no members: it does not run", "partition  input  committed  changelog", "0          0-3    3",
+		"partition 1: window 24h, stream time 20", "checkpoint " + r.dir, "generation", "sliced filter, format 1",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestStateReset: everything comes out again, of the partitions that are reset.
+func TestStateReset(t *testing.T) {
+	r := newRemembering(t, 2)
+	r.write(0, "a", "b", "a")
+	r.write(1, "c")
+	p := start(t, runArgs(r.brokers, r.in, r.out)...)
+	r.caughtUp(p)
+	if code, _, stderr := r.state("", "reset", "--yes"); code != exitFailed || !strings.Contains(stderr, "has 1 member: a (") {
+		t.Errorf("of a group that runs: exit code %d, stderr:\n%s", code, stderr)
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	if code, _, stderr := r.state("", "reset"); code != exitUsage || !strings.Contains(stderr, "hint: add --yes") {
+		t.Errorf("unasked: exit code %d, stderr:\n%s", code, stderr)
+	}
+	if code, _, stderr := r.state("", "reset", "--yes", "--partition", "2"); code != exitUsage || !strings.Contains(stderr, "has no partition 2") {
+		t.Errorf("of a partition that is not there: exit code %d, stderr:\n%s", code, stderr)
+	}
+	if a := r.inspect().Partitions[0]; *a.Committed != 3 {
+		t.Fatalf("a refused reset moved the group to %d", *a.Committed)
+	}
+	_, said := r.must("", "reset", "--yes", "--partition", "0")
+	for _, want := range []string{"partition 0: deletes offset 3, changelog records 0 to ", "offsets deleted\n", "changelog emptied\n"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("reset does not say %q:\n%s", want, said)
+		}
+	}
+	if i := r.inspect(); i.Partitions[0].Restore != "begins: there is no state" || *i.Partitions[1].Committed != 1 {
+		t.Errorf("after the reset of partition 0: %+v", i.Partitions)
+	}
+	r.run()
+	r.checkCame("a*2", "b*2", "c")
+}
+
+// TestStateResetReplay: what lies behind a point comes out again, once.
+func TestStateResetReplay(t *testing.T) {
+	r := newRemembering(t, 1)
+	r.write(0, "a", "b", "c", "b")
+	r.run()
+	f := func(wantCode int, want string, more ...string) {
+		t.Helper()
+		if code, _, stderr := r.state("", "reset", append(more, "--yes")...); code != wantCode || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, stderr:\n%swant %d and %s", more, code, stderr, wantCode, want)
+		}
+	}
+	f(exitFailed, "partition 0 has offsets 0 to 4, not 5", "--replay", "0:5")
+	f(exitOK, "goes from offset 4 back to offset 1", "--replay", "0:1")
+	if i := r.inspect(); *i.Partitions[0].Committed != 1 || i.Partitions[0].State.Coverage != 0 {
+		t.Errorf("after it: %+v", i.Partitions[0])
+	}
+	r.run()
+	r.checkCame("a", "b*2", "c*2")
+	f(exitOK, "back to offset 0", "--replay", "earliest")
+	r.run()
+	r.write(0, "a", "b", "c")
+	r.run()
+	r.checkCame("a*2", "b*3", "c*3")
+	f(exitOK, "changelog emptied")
+	f(exitFailed, "there is nothing to emit again", "--replay", "earliest")
+}
+
+// TestStateResetStopsAnywhere: whichever step was the last one, what the group knew
+// is known at the next start, and the log says what is missing.
+func TestStateResetStopsAnywhere(t *testing.T) {
+	for _, c := range []struct {
+		replay []string
+		steps  int
+		says   string
+	}{
+		{nil, 1, "from=changelog"},
+		{nil, 2, "the offsets expired, or were deleted; going on where the changelog ends"},
+		{[]string{"earliest"}, 1, "from=changelog"},
+		{[]string{"earliest"}, 2, "the group was moved back: what is known stays known"},
+	} {
+		t.Run(fmt.Sprint(c.steps, c.replay), func(t *testing.T) {
+			r := newRemembering(t, 1)
+			r.write(0, "a", "b")
+			r.run()
+			at, err := parsePoints(c.replay)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &resetSettings{stateSettings: stateSettings{connection: connection{brokers: r.brokers}, in: r.in, group: r.group()}}
+			reset := &resetting{settings: s, group: r.open(), partitions: []int32{0}}
+			if err := reset.look(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range reset.steps()[:c.steps] {
+				if err := step.do(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.write(0, "b", "c")
+			said := r.run()
+			r.checkCame("a", "b", "c")
+			if c.steps > 1 && !strings.Contains(said, c.says) {
+				t.Errorf("the log does not say %q:\n%s", c.says, said)
+			}
+			// And reset again finishes.
+			r.must("", "reset", append([]string{"--yes"}, repeated("--replay", c.replay)...)...)
+			r.run()
+			r.checkCame("a*2", "b*2", "c*2")
+		})
+	}
+}
+
+func repeated(flag string, values []string) (args []string) {
+	for _, v := range values {
+		args = append(args, flag, v)
+	}
+	return args
+}
+
+// TestStateResetRemovesCheckpoints here, and those that it cannot see are refused.
+func TestStateResetRemovesCheckpoints(t *testing.T) {
+	r := newRemembering(t, 1)
+	r.write(0, "a", "b")
+	keep := func() {
+		p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
+		r.caughtUp(p)
+		for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) == 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no checkpoint")
+			}
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	keep()
+	_, said := r.must("", "reset", "--yes", "--state-dir", r.dir)
+	if !strings.Contains(said, "deletes checkpoint "+r.dir) || len(r.inspect("--state-dir", r.dir).Checkpoints) != 0 {
+		t.Errorf("the checkpoints are still there; reset said:\n%s", said)
+	}
+	keep() // all comes out again
+	r.checkCame("a*2", "b*2")
+
+	// As on another machine, whose folder nobody looked into.
+	r.must("", "reset", "--yes")
+	r.run("--start", "latest")
+	r.write(0, "x")
+	r.run()
+	r.write(0, "a", "x")
+	said = r.run("--state-dir", r.dir)
+	if !strings.Contains(said, "a checkpoint is of no use") {
+		t.Errorf("a checkpoint of before the reset was not refused:\n%s", said)
+	}
+	r.checkCame("a*3", "b*2", "x")
+}
