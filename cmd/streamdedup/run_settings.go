@@ -37,6 +37,7 @@ type runSettings struct {
 	start          kafkaio.Start
 	scope          pipeline.Scope
 	delivery       kafkaio.Delivery
+	groupProtocol  kafkaio.GroupProtocol
 	commitInterval time.Duration
 	sessionTimeout time.Duration
 	txnTimeout     time.Duration
@@ -80,6 +81,7 @@ func defaultRun() *runSettings {
 var (
 	startFlag    = kindOf[kafkaio.Start]{"POINT", kafkaio.ParseStart, kafkaio.Start.String}
 	deliveryFlag = kindOf[kafkaio.Delivery]{"GUARANTEE", kafkaio.ParseDelivery, kafkaio.Delivery.String}
+	protocolFlag = kindOf[kafkaio.GroupProtocol]{"PROTOCOL", kafkaio.ParseGroupProtocol, kafkaio.GroupProtocol.String}
 
 	pinFlag = kindOf[pipeline.PinMode]{"MODE", pipeline.ParsePinMode, pipeline.PinMode.String}
 )
@@ -106,6 +108,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own (default false)")
 	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once, or at-least-once: no transactions, and a crash or a failed write may write records again")
 	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")
+	protocolFlag.add(fs, &s.groupProtocol, "group-protocol", "of the group: classic, or consumer (KIP-848), with which a process that died is waited for as long as the brokers say")
 	durationFlag.add(fs, &s.sessionTimeout, "session-timeout", "how long the partitions of a silent process wait for it")
 	durationFlag.add(fs, &s.txnTimeout, "txn-timeout", "how long the transaction of a silent process holds up readers; a cycle that takes half of it to write is undone")
 	choiceFlag("CODEC", "auto", "none", "gzip", "snappy", "lz4", "zstd").
@@ -131,6 +134,10 @@ func (s *runSettings) check() error {
 			return withHint(usagef("--%s is required", required.flag),
 				"give it as a flag, as a key of --config FILE, or in the environment; `streamdedup run --help` explains it")
 		}
+	}
+	if s.groupProtocol == kafkaio.Consumer && s.sessionTimeout != kafkaio.DefaultSessionTimeout {
+		return withHint(usagef("--session-timeout does nothing with --group-protocol %s: the brokers decide", s.groupProtocol),
+			"leave it out; the setting is group.consumer.session.timeout.ms of the brokers, or consumer.session.timeout.ms of the group")
 	}
 	if s.time == pipeline.TimeNone {
 		return usagef("--time none is for files: a topic has no end, its window needs a time")
@@ -169,7 +176,7 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 	c := kafkaio.Config{
 		Brokers: s.brokers, Client: client,
 		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
-		Group: s.group, Instance: s.instance, Delivery: s.delivery,
+		Group: s.group, Instance: s.instance, GroupProtocol: s.groupProtocol, Delivery: s.delivery,
 		Changelog: !s.unlogged, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
 		Start: s.start, AllowColdStart: s.allowColdStart,
 		CommitInterval: s.commitInterval, SessionTimeout: s.sessionTimeout, TxnTimeout: s.txnTimeout,

@@ -17,15 +17,21 @@ import (
 // Two sources are compared. Callbacks name what comes and goes, but kgo's
 // GroupTransactSession swallows the second revocation between two ends of a
 // transaction. So the assignment of each sync is noted too: what it does not
-// name is not ours, whatever the callbacks said or did not say.
+// name is not ours, whatever the callbacks said or did not say. Where the
+// coordinator assigns there are no syncs, and a transaction is ended between any
+// two revocations (exactly.go).
 type membership struct {
 	mu sync.Mutex
 	// changes since they were last taken, oldest first.
 	changes []change
 	// held is what the callbacks say is ours now.
 	held map[pipeline.Partition]bool
-	// synced is the last sync's assignment.
+	// synced is the last sync's assignment, nil where there are no syncs.
 	synced map[pipeline.Partition]bool
+	// assigned is called with each assignment, also of nothing.
+	assigned func()
+	// lost says that everything was lost since the last cycle began.
+	lost bool
 	// flagged says that a revocation or loss happened since the last end of a
 	// transaction: kgo will not commit the next one.
 	flagged bool
@@ -46,11 +52,13 @@ func newMembership() *membership {
 // options connect a client's callbacks.
 func (m *membership) options() []kgo.Opt {
 	return []kgo.Opt{
-		kgo.Balancers(syncWatcher{kgo.CooperativeStickyBalancer(), m.sync}),
 		kgo.OnPartitionsAssigned(func(_ context.Context, cl *kgo.Client, parts map[string][]int32) {
 			// Nothing is read before the partition's memory is back. A pause outlives
 			// assignments, so resuming is explicit too.
 			cl.PauseFetchPartitions(parts)
+			if m.assigned != nil {
+				m.assigned()
+			}
 			m.change(parts, true)
 		}),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
@@ -62,9 +70,30 @@ func (m *membership) options() []kgo.Opt {
 		}),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
 			m.flag()
+			m.lose()
 			m.change(parts, false)
 		}),
 	}
+}
+
+func (m *membership) lose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = true
+}
+
+// wasLost is whether all partitions were lost since the last cycle began.
+func (m *membership) wasLost() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
+}
+
+// begin notes that a cycle begins.
+func (m *membership) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = false
 }
 
 func (m *membership) flag() {
@@ -108,7 +137,7 @@ func (m *membership) sync(parts map[string][]int32) {
 func (m *membership) ours(p pipeline.Partition) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.held[p] && m.synced[p]
+	return m.held[p] && (m.synced == nil || m.synced[p])
 }
 
 // take returns the changes since the last call.

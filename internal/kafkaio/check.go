@@ -120,6 +120,9 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	if err := checkTxnTimeout(ctx, cfg, adm, meta); cfg.Delivery == ExactlyOnce && err != nil {
 		return found{}, err
 	}
+	if err := lookAtProtocol(ctx, cfg, cl); err != nil {
+		return found{}, err
+	}
 	if cfg.Changelog {
 		if err := f.lookAtChangelogs(ctx, cfg, adm); err != nil {
 			return found{}, err

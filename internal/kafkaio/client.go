@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -30,7 +30,7 @@ func (s *Session) join(ctx context.Context) error {
 
 // memberOptions are those of a client in the group.
 func (s *Session) memberOptions(m *membership) []kgo.Opt {
-	return append(s.cfg.options(s.found.outputs.clone(), s.found.codec), m.options()...)
+	return slices.Concat(s.cfg.options(s.found.outputs.clone(), s.found.codec), s.cfg.GroupProtocol.options(m), m.options())
 }
 
 // fence initialises the transactional ID, which bumps its epoch. A coordinator
@@ -90,7 +90,7 @@ const rivalPatience = 2 * time.Second
 // no is certain only after another had the time to join.
 func (s *Session) hasRival(ctx context.Context) (bool, error) {
 	for began, try := time.Now(), 0; ; try++ {
-		err := s.heartbeat(ctx)
+		err := s.identify(ctx)
 		if errors.Is(err, kerr.FencedInstanceID) {
 			return true, nil
 		}
@@ -107,24 +107,11 @@ func (s *Session) hasRival(ctx context.Context) (bool, error) {
 	}
 }
 
-// heartbeat asks the coordinator whether we are the member that we were.
-func (s *Session) heartbeat(ctx context.Context) error {
-	req := kmsg.NewPtrHeartbeatRequest()
-	req.Group = s.cfg.Group
-	req.MemberID, req.Generation = s.client().GroupMetadata()
-	req.InstanceID = &s.cfg.Instance
-	resp, err := req.RequestWith(ctx, s.admin)
-	if err != nil {
-		return err
-	}
-	return kerr.ErrorForCode(resp.ErrorCode)
-}
-
 // stillMember is whether nobody else can have had our partitions up to now. A
 // rebalance that is being prepared has not taken any yet. It fails when another
 // process is what we are: to join again would take the name back from it.
 func (s *Session) stillMember(ctx context.Context) (bool, error) {
-	err := persist(ctx, func() error { return s.heartbeat(ctx) })
+	err := persist(ctx, func() error { return s.identify(ctx) })
 	if err == nil || errors.Is(err, kerr.RebalanceInProgress) {
 		return true, nil
 	}
@@ -135,27 +122,4 @@ func (s *Session) stillMember(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("ask group %q whether we are a member: %w", s.cfg.Group, err)
-}
-
-// leave takes the static member out of the group, which a client does not do
-// when it closes.
-func (s *Session) leave(ctx context.Context, id string) error {
-	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group = s.cfg.Group
-	m := kmsg.NewLeaveGroupRequestMember()
-	m.MemberID, m.InstanceID = id, &s.cfg.Instance
-	m.Reason = kmsg.StringPtr("stopping")
-	req.Members = append(req.Members, m)
-	resp, err := req.RequestWith(ctx, s.admin)
-	if err == nil {
-		err = kerr.ErrorForCode(resp.ErrorCode)
-	}
-	if err == nil && len(resp.Members) == 1 {
-		err = kerr.ErrorForCode(resp.Members[0].ErrorCode)
-	}
-	// Who is not in the group has left it.
-	if err != nil && !errors.Is(err, kerr.UnknownMemberID) && !errors.Is(err, kerr.FencedInstanceID) {
-		return fmt.Errorf("leave group %q: %w", s.cfg.Group, err)
-	}
-	return nil
 }

@@ -39,6 +39,8 @@ type Config struct {
 	// Group is the consumer group and Instance the static member in it. Together
 	// they are who we are to the brokers, so no two processes may share both.
 	Group, Instance string
+	// GroupProtocol is how the group shares out its partitions.
+	GroupProtocol GroupProtocol
 	// Delivery is what is promised of the output.
 	Delivery Delivery
 	// Start is where a group without offsets begins.
@@ -48,7 +50,8 @@ type Config struct {
 
 	// CommitInterval is how long the engine's cycles last; it bounds the rest.
 	CommitInterval time.Duration
-	// SessionTimeout is how long a silent member keeps its partitions.
+	// SessionTimeout is how long a silent member keeps its partitions, where the
+	// protocol leaves that to the member, and how long it may hold up the others.
 	SessionTimeout time.Duration
 	// TxnTimeout is how long a transaction of a silent process holds up the
 	// readers of the output.
@@ -264,7 +267,7 @@ func (c Config) connection() []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("streamdedup"),
-		kgo.WithLogger(clientLog{c.Logger}),
+		kgo.WithLogger(clientLog{newWarner(c.Logger)}),
 		// After a leader has moved nothing goes on before the next look at the
 		// metadata; kgo would wait five seconds with it.
 		kgo.MetadataMinAge(metadataMinAge),

@@ -3,6 +3,7 @@ package kafkaio
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,6 +17,8 @@ type exactly struct {
 	*Session
 	group *kgo.GroupTransactSession
 	m     *membership
+	// open is held while a transaction is.
+	open sync.Mutex
 }
 
 // joinExactly first takes over the transactional ID: that ends what a predecessor
@@ -28,21 +31,43 @@ func (s *Session) joinExactly(ctx context.Context, m *membership) (*member, erro
 	}
 	// Input offsets and output are one transaction, under an identity that a
 	// restarted process shares with its predecessor.
+	e, made := &exactly{Session: s, m: m}, make(chan struct{})
+	if s.cfg.GroupProtocol == Consumer {
+		// The client assigns something, or nothing, between any two revocations. A
+		// transaction that ends here lets it tell of the second one, too.
+		m.assigned = func() {
+			<-made
+			e.open.Lock()
+			defer e.open.Unlock()
+			e.between(context.Background())
+		}
+	}
 	opts := append(s.memberOptions(m), kgo.TransactionalID(s.cfg.transactionalID()), kgo.TransactionTimeout(s.cfg.TxnTimeout))
 	group, err := kgo.NewGroupTransactSession(opts...)
 	if err != nil {
 		return nil, err
 	}
+	e.group = group
+	close(made)
 	// Now and not, as kgo would, with the first transaction: by then another may
 	// have our name, and we would take it back.
 	if _, _, err := group.Client().ProducerID(ctx); err != nil {
 		group.CloseAllowingRebalance()
 		return nil, fmt.Errorf("take over transactional ID %q: %w", s.cfg.transactionalID(), err)
 	}
-	return &member{membership: m, client: group.Client(), delivery: &exactly{s, group, m}}, nil
+	return &member{membership: m, client: group.Client(), delivery: e}, nil
 }
 
-func (s *exactly) begin() error { return s.group.Begin() }
+func (s *exactly) begin() error {
+	s.open.Lock()
+	ended := s.cycle.release
+	s.cycle.release = func() {
+		ended()
+		s.open.Unlock()
+	}
+	s.m.begin()
+	return s.group.Begin()
+}
 
 // before makes the changes part of the transaction.
 func (s *exactly) before(positions []pipeline.Position) { s.logChanges(positions) }
@@ -71,14 +96,29 @@ func (s *exactly) between(ctx context.Context) {
 	}
 }
 
-// endPatience is how long the end of a transaction may wait for the group. A
-// member that was thrown out waits for its callback, which waits for us.
-const endPatience = 2 * time.Second
+// yield lets assignments change after a time, unless it is stopped before. Once it is
+// stopped it does nothing more.
+func (s *exactly) yield(after time.Duration) (stop func()) {
+	var mu sync.Mutex
+	stopped := false
+	timer := time.AfterFunc(after, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			s.group.AllowRebalance()
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
 
 // end commits output and positions.
 func (s *exactly) end(ctx context.Context, positions []pipeline.Position) (committed bool, err error) {
-	patience := time.AfterFunc(endPatience, s.group.AllowRebalance)
-	defer patience.Stop()
+	defer s.yield(s.cfg.GroupProtocol.endPatience())()
 	s.m.unflag() // End clears what is flagged up to now, and aborts for it
 	return s.group.End(kgo.PreTxnCommitFnContext(ctx, func(req *kmsg.TxnOffsetCommitRequest) error {
 		req.Topics = s.offsets(positions)

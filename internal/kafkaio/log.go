@@ -10,8 +10,9 @@ import (
 )
 
 // clientLog passes on what the Kafka client says. What it calls info are its own
-// steps, and its errors are retried: for us both are one level lower.
-type clientLog struct{ log *slog.Logger }
+// steps, and its errors are retried, and said again each time: for us both are one
+// level lower.
+type clientLog struct{ *warner }
 
 // Level implements kgo.Logger.
 func (l clientLog) Level() kgo.LogLevel {
@@ -27,11 +28,11 @@ func (l clientLog) Level() kgo.LogLevel {
 
 // Log implements kgo.Logger.
 func (l clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	as := slog.LevelDebug
 	if level == kgo.LogLevelError {
-		as = slog.LevelInfo
+		l.say(slog.LevelInfo, "kafka client: "+msg, keyvals...)
+		return
 	}
-	l.log.Log(context.Background(), as, "kafka client: "+msg, keyvals...)
+	l.log.Debug("kafka client: "+msg, keyvals...)
 }
 
 // warnInterval is how often one warning is repeated at most.
@@ -50,7 +51,9 @@ func newWarner(log *slog.Logger) *warner {
 }
 
 // warn logs msg unless it was logged just now; then it says how often it was not.
-func (w *warner) warn(msg string, args ...any) {
+func (w *warner) warn(msg string, args ...any) { w.say(slog.LevelWarn, msg, args...) }
+
+func (w *warner) say(level slog.Level, msg string, args ...any) {
 	w.mu.Lock()
 	now := time.Now()
 	if last, ok := w.last[msg]; ok && now.Sub(last) < warnInterval {
@@ -64,5 +67,5 @@ func (w *warner) warn(msg string, args ...any) {
 		w.kept[msg] = 0
 	}
 	w.mu.Unlock()
-	w.log.Warn(msg, args...)
+	w.log.Log(context.Background(), level, msg, args...)
 }

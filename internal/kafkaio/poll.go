@@ -128,6 +128,9 @@ func (s *Session) ofGroup(err error) error {
 		return errors.New("poll: the client is closed")
 	case errors.Is(err, kerr.FencedInstanceID):
 		return s.fenced(err)
+	case errors.Is(err, kerr.UnreleasedInstanceID):
+		s.unreleased()
+		return nil
 	case errors.Is(err, kerr.InvalidSessionTimeout):
 		return hinted("change --session-timeout, or the limits on the brokers",
 			"join group %q with a session timeout of %v: %w", s.cfg.Group, s.cfg.SessionTimeout, err)

@@ -38,6 +38,8 @@ type Session struct {
 	cycle  transaction
 	logged []loggedRecord // of the open cycle
 	aborts int            // in a row
+
+	unreleasedSince time.Time // another member of our name is in the group, zero when none is known
 }
 
 var _ pipeline.Session = (*Session)(nil)
@@ -153,6 +155,7 @@ func (s *Session) Close(ctx context.Context, leave bool) error {
 	s.watcher.close()
 	s.trimmer.close()
 	defer s.admin.Close()
+	s.closeCycle() // a callback may wait for it
 	m := s.member.Load()
 	id, _ := m.client.GroupMetadata()
 	m.client.CloseAllowingRebalance()

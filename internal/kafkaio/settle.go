@@ -117,7 +117,7 @@ func (s *exactly) lostIdentity(ctx context.Context, cause, open error) (pipeline
 func (s *Session) showsRival(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, rivalPatience)
 	defer cancel()
-	return errors.Is(s.heartbeat(ctx), kerr.FencedInstanceID)
+	return errors.Is(s.identify(ctx), kerr.FencedInstanceID)
 }
 
 // lost gives everything up: whatever the outcome was, the restore finds it.
