@@ -129,11 +129,10 @@ func (r *Restorer) past(ctx context.Context, p pipeline.Partition) (past, error)
 // await waits a little for the end of a transaction on the changelog.
 func (r *Restorer) await(ctx context.Context, p pipeline.Partition, x past, since time.Duration, try int) error {
 	s := r.session
-	limit := max(openPatience, 2*s.cfg.TxnTimeout)
-	if since > limit {
+	if since > r.patience {
 		return hinted("`kafka-transactions.sh find-hanging` shows a transaction that never ends",
 			"restore %s: a transaction is open at offset %d of changelog %s and has not ended in %v: what the state lacks may be in it",
-			p, x.log.stable, s.found.changelogs[p.Topic].name, limit)
+			p, x.log.stable, s.found.changelogs[p.Topic].name, r.patience)
 	}
 	if since > quiet {
 		s.warn.warn("waiting for a transaction on the changelog to end", "partition", p.String(),

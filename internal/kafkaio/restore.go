@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -22,7 +23,9 @@ type Restorer struct {
 	// now, some are not learned, and their repeats pass.
 	out output
 	// turns bounds how many read at once: each holds some megabytes of records.
-	turns    chan struct{}
+	turns chan struct{}
+	// patience is how long a transaction on the changelog may take to end.
+	patience time.Duration
 	progress progress
 	histories
 }
@@ -35,6 +38,7 @@ func NewRestorer(s *Session, checkpoints pipeline.Checkpoints) *Restorer {
 	return &Restorer{
 		session: s, checkpoints: checkpoints, out: *s.found.outputs.out,
 		turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), histories: newHistories(s),
+		patience: max(openPatience, 2*s.cfg.TxnTimeout),
 	}
 }
 
