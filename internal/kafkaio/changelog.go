@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -129,6 +130,9 @@ type loggedChange struct {
 // changes are the next ones below end. There are none when there are none yet.
 func (r *logReader) changes(ctx context.Context, end int64) ([]loggedChange, error) {
 	records, err := r.read(ctx)
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		return nil, r.followTrim(ctx, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +151,17 @@ func (r *logReader) changes(ctx context.Context, end int64) ([]loggedChange, err
 		changes = append(changes, loggedChange{c, last, record.Offset})
 	}
 	return changes, nil
+}
+
+// followTrim goes to where the changelog begins by now: the owner before us may still
+// be deleting what the window has forgotten.
+func (r *logReader) followTrim(ctx context.Context, cause error) error {
+	start, err := lookUp(ctx, kadm.NewClient(r.client).ListStartOffsets, r.partition)
+	if err != nil || start <= r.next {
+		return errors.Join(cause, err)
+	}
+	r.next = start
+	return nil
 }
 
 // errOtherInput is the error of a state whose offsets are of another topic.

@@ -383,3 +383,52 @@ func TestStopOfFiveWeeks(t *testing.T) {
 		}
 	})
 }
+
+// The owner before us trims the changelog while we restore from it: what it deletes
+// is forgotten.
+func TestRestoreWhileTheLogIsTrimmed(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 1)
+		s.unique(20)
+		r := s.start()
+		r.judged(20)
+		for i := range 5 {
+			s.unique(20)
+			r.judged(20 * (i + 2))
+		}
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		log := s.changes()
+		if len(log) < 6 {
+			t.Fatalf("only %d changes", len(log))
+		}
+		h := s.byHand()
+		restorer := NewRestorer(h.session, nil)
+		p := pipeline.Partition{Topic: s.cfg.In[0]}
+		x, err := restorer.past(ctx(t), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.cutLog(log[2].offset + 1)
+		last, err := h.session.lastChange(ctx(t), p, x.log.start, x.log.stable)
+		if err != nil || last == nil || last.Next != 120 {
+			t.Errorf("the last change is %v, %v", last, err)
+		}
+		course, err := x.course()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &memory{restorer: restorer, partition: p, builder: builder{s.rules, p}, past: x, course: course, ends: ends{0, 120}}
+		shard, err := m.restore(ctx(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shard.Close(); err != nil {
+			t.Error(err)
+		}
+		if want := log[3].Begin; m.first != want {
+			t.Errorf("the changelog is known from offset %d, want %d", m.first, want)
+		}
+	})
+}
