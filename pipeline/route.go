@@ -28,8 +28,9 @@ type RouteSession interface {
 	// Continue goes on fetching after a Pause.
 	Continue(p Partition)
 	// Survey is what was last heard of all partitions of the input, nil before the
-	// first answer. It does not change.
-	Survey() *Survey
+	// first answer. It does not change. Hurry says that we wait for others: it should
+	// be asked for more often.
+	Survey(hurry bool) *Survey
 }
 
 // Survey is what the brokers say of an input.
@@ -102,6 +103,7 @@ type Router struct {
 	order    []*lane // the same, in order
 	locates  locates
 	open     cycle
+	blocked  bool // all that is read waits for other instances
 	survey   *Survey
 	foreign  []foreign // of the survey
 	routed   uint64
@@ -165,8 +167,12 @@ func (r *Router) cycle(ctx context.Context) error {
 			return errors.Join(err, r.end(ctx))
 		}
 		r.load(polled.Batches)
-		r.route(ctx)
+		sent := r.route(ctx)
 		if ctx.Err() != nil || r.open.failed != nil || r.open.records >= maxRecords || !time.Now().Before(end) {
+			break
+		}
+		// Others may wait for what we have done as we wait for them.
+		if r.blocked && !sent && r.open.begun {
 			break
 		}
 	}
@@ -181,8 +187,8 @@ func (r *Router) cycle(ctx context.Context) error {
 // patience is how long the next poll may wait.
 func (r *Router) patience(end time.Time) time.Duration {
 	left := max(0, time.Until(end))
-	if r.locates.pending > 0 {
-		return min(left, restorePatience)
+	if r.blocked || r.locates.pending > 0 {
+		return min(left, restorePatience) // no record tells when it is over
 	}
 	return left
 }

@@ -19,9 +19,10 @@ type foreign struct {
 }
 
 // route sends what is read in the order of stream time, as far as nobody is left
-// more than a slice behind.
-func (r *Router) route(ctx context.Context) {
+// more than a slice behind. It reports whether anything was sent.
+func (r *Router) route(ctx context.Context) (sent bool) {
 	r.hear()
+	r.blocked = false
 	for r.open.failed == nil {
 		l, limit := r.first()
 		if l == nil {
@@ -29,18 +30,21 @@ func (r *Router) route(ctx context.Context) {
 		}
 		n, stop := l.upTo(limit)
 		if n == 0 && stop == nil && len(l.queue[0].times) > 0 {
-			break // the first of ours must wait for another's
+			r.blocked = true // the first of ours must wait for another's
+			break
 		}
 		r.send(ctx, l, n, stop)
+		sent = true
 	}
 	if r.open.failed == nil {
 		r.hold()
 	}
+	return sent
 }
 
 // hear takes over a new survey.
 func (r *Router) hear() {
-	survey := r.session.Survey()
+	survey := r.session.Survey(r.blocked)
 	if survey == nil || survey == r.survey {
 		return
 	}

@@ -177,7 +177,7 @@ func (g *gate) Split(b *Batch, i int) *Batch {
 
 func (g *gate) Pause(p Partition)    { g.paused[p] = true }
 func (g *gate) Continue(p Partition) { delete(g.paused, p) }
-func (g *gate) Survey() *Survey      { return g.survey }
+func (g *gate) Survey(bool) *Survey  { return g.survey }
 func (g *gate) Release()             {}
 
 func (g *gate) Close(context.Context, bool) error { return nil }

@@ -69,12 +69,13 @@ func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cau
 func (s *Session) outcome(positions []pipeline.Position, offsets offsets) pipeline.Settlement {
 	ends, starts := 0, 0
 	for _, position := range positions {
-		at := offsets.of(position.Partition).next
+		at := offsets.of(position.Partition)
 		t := s.parts[position.Partition]
-		if at == position.Next {
+		// The metadata, too: a position that has not moved may have news beside it.
+		if at.next == position.Next && at.metadata == position.Metadata {
 			ends++
 		}
-		if t != nil && at == t.committed.offset {
+		if t != nil && at.next == t.committed.offset {
 			starts++
 		}
 	}

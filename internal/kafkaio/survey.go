@@ -17,11 +17,15 @@ type surveyor struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	last    atomic.Pointer[pipeline.Survey]
+	hurry   atomic.Bool
 }
 
-// surveyInterval is how often. What others have done meanwhile lets a partition go
-// on that much later.
-const surveyInterval = time.Second
+// surveyInterval is how often, and hurriedInterval how often while we wait for
+// others: what they have done meanwhile lets us go on that much later.
+const (
+	surveyInterval  = time.Second
+	hurriedInterval = 100 * time.Millisecond
+)
 
 // survey asks until it is closed.
 func (s *Session) survey() *surveyor {
@@ -35,8 +39,13 @@ func (s *Session) survey() *surveyor {
 			} else if ctx.Err() == nil {
 				s.warn.warn("cannot ask how far the input's partitions are: those ahead wait", "error", err)
 			}
-			if pause(ctx, surveyInterval) != nil {
-				return
+			for waited := time.Duration(0); waited < surveyInterval; waited += hurriedInterval {
+				if pause(ctx, hurriedInterval) != nil {
+					return
+				}
+				if v.hurry.Load() {
+					break
+				}
 			}
 		}
 	}()
@@ -49,7 +58,10 @@ func (v *surveyor) close() {
 }
 
 // Survey implements [pipeline.RouteSession].
-func (s *RouteSession) Survey() *pipeline.Survey { return s.surveyor.last.Load() }
+func (s *RouteSession) Survey(hurry bool) *pipeline.Survey {
+	s.surveyor.hurry.Store(hurry)
+	return s.surveyor.last.Load()
+}
 
 func (v *surveyor) ask(ctx context.Context) (*pipeline.Survey, error) {
 	s := v.session
