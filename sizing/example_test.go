@@ -71,10 +71,11 @@ func ExampleReport_WriteText() {
 	// * is this plan. The first line is the well-known m = -n ln p / (ln 2)^2, a filter that never forgets;
 	//   a window has 8 generations, 7 of them full and one filling, which share p.
 	//
-	// memory                      2.11 GB (1.97 GiB)  2,111,547,520 bytes
-	// undo journal                264 MB (252 MiB)    at most, on top of each partition
-	// a generation is full at     142,857,143 IDs     in each partition
-	// new records taken for seen  10,000,000 a day    at most, at the average load
+	// memory                      2.11 GB (1.97 GiB)        2,111,547,520 bytes
+	// undo journal                264 MB (252 MiB)          at most, on top of each partition
+	// a generation is full at     142,857,143 IDs           in each partition
+	// new records taken for seen  10,000,000 a day          at most, at the average load
+	// changelog                   8.13 GB (7.57 GiB) a day  at the average load
 	//
 	// This plan: all generations get equal shares of the IDs; one partition
 	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1

@@ -3,6 +3,7 @@ package sizing
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
 )
@@ -29,7 +30,7 @@ type Report struct {
 	JournalBytesPerPartition   uint64  `json:"journal_bytes_per_partition"` // bound
 	LinesPerLookup             float64 `json:"lines_per_lookup"`
 	ExpectedFalsePositivesADay float64 `json:"expected_false_positives_per_day"`
-	ChangelogBytesADay         *uint64 `json:"changelog_bytes_per_day"`
+	ChangelogBytesADay         *uint64 `json:"changelog_bytes_per_day"` // at most, with commits every 200 ms
 	ProcessBytes               *uint64 `json:"process_bytes"`
 	RunFlags                   string  `json:"run_flags"` // of run, for exactly this plan
 
@@ -64,6 +65,24 @@ type RunDefaults struct {
 	RunFlags          string  `json:"run_flags"`
 }
 
+const (
+	// Of each new ID the changelog keeps its hash. Of each commit of a partition it
+	// keeps the shape of the window, in a batch and with a marker of Kafka's; that takes
+	// at most as much as here.
+	changelogBytesAnID    = 8
+	changelogBytesACommit = 300
+	commitsADay           = 24 * time.Hour / (200 * time.Millisecond)
+)
+
+// changelogBytesADay is what run writes to the changelog in a day, with commits at
+// its default interval.
+func changelogBytesADay(p Plan) *uint64 {
+	ids := p.RatePerSecond() * (24 * time.Hour).Seconds() * changelogBytesAnID
+	commits := float64(commitsADay) * changelogBytesACommit * float64(p.Workload.Partitions)
+	bytes := uint64(ids + commits)
+	return &bytes
+}
+
 // NewReport works out what to say about p, which [Solve] or [ForMemory] returned, and
 // the plans to compare it with.
 func NewReport(p Plan) (Report, error) {
@@ -87,6 +106,7 @@ func NewReport(p Plan) (Report, error) {
 		LinesPerLookup:             p.LinesPerLookup(),
 		ExpectedFalsePositivesADay: p.FalsePositivesPerDay(),
 		RunFlags:                   p.RunFlags(),
+		ChangelogBytesADay:         changelogBytesADay(p),
 	}
 	bits, hashes, err := filter.TextbookSize(p.Elements, w.FPR)
 	if err != nil {
