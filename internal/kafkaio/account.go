@@ -147,7 +147,7 @@ func (g *Group) steady(ctx context.Context, p pipeline.Partition) (x past, err e
 		if x.log, err = g.asks.logBounds(ctx, p); err != nil {
 			return x, err
 		}
-		if x.last, err = g.asks.lastChange(ctx, p, x.log.start, x.log.stable); err != nil {
+		if x.last, err = g.asks.lastChange(ctx, p, x.log.start, x.log.stable, x.at.next); err != nil {
 			return x, err
 		}
 		var after committed
@@ -160,7 +160,7 @@ func (g *Group) steady(ctx context.Context, p pipeline.Partition) (x past, err e
 }
 
 func (g *Group) committed(ctx context.Context, p pipeline.Partition) (committed, error) {
-	got, err := g.asks.committed(ctx)
+	got, err := g.asks.committed(ctx, p)
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return committed{next: -1}, nil
 	}

@@ -171,28 +171,51 @@ var errOtherInput = errors.New("it is about an input topic of the same name that
 // is a record and a marker.
 const tail = 8
 
-// lastChange is the change below end with the highest position, nil if there is
-// none. Processes that lost the partition without noticing may have written after
-// the one that had it, where the log is not part of transactions.
-func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, end int64) (*loggedChange, error) {
+// lastChange is the change below end that a group at that offset goes on from, nil if
+// there is none. What it taught is left out.
+func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, end, at int64) (*loggedChange, error) {
 	for back := int64(tail); ; back *= 8 {
 		from := max(start, end-back)
-		var best *loggedChange
+		var ended []loggedChange
 		for r := s.readLog(p, from); r.next < end; {
 			changes, err := r.changes(ctx, end)
 			if err != nil {
 				return nil, err
 			}
-			for i := range changes {
-				if c := &changes[i]; c.last && (best == nil || c.Next >= best.Next) {
-					best = c
+			for _, c := range changes {
+				if c.Learned = nil; c.last {
+					ended = append(ended, c)
 				}
 			}
 		}
-		if best != nil || from == start {
-			return best, nil
+		if len(ended) > 0 || from == start {
+			return decisive(ended, at), nil
 		}
 	}
+}
+
+// decisive is the one of the changes, in the order of the log, that a group at that
+// offset goes on from: the last one that leads there. A group that was moved back
+// leaves changes behind that reach further, and in a log that is not part of
+// transactions a process that lost the partition without noticing may have written
+// after the one that had it. Where none leads there it is the last one, or among such
+// processes the one that was furthest.
+func decisive(changes []loggedChange, at int64) *loggedChange {
+	if len(changes) == 0 {
+		return nil
+	}
+	for i := len(changes) - 1; i >= 0; i-- {
+		if c := &changes[i]; c.Next == at || c.Acknowledged && c.Begin <= at && at < c.Next {
+			return c
+		}
+	}
+	best := &changes[len(changes)-1]
+	for i := range changes {
+		if c := &changes[i]; best.Acknowledged && c.Next > best.Next {
+			best = c
+		}
+	}
+	return best
 }
 
 // logBounds are the ends of a partition of the changelog: what is in it, what can

@@ -58,10 +58,47 @@ func TestCourse(t *testing.T) {
 		{name: "the same, further on", next: 149, last: change(100, 150, true), want: course{why: notCommitted, state: stateAt(4), next: 150, known: 150}},
 		{name: "moved back before it", next: 99, last: change(100, 150, true), want: course{why: movedBack, state: stateAt(4).Rewind(99), next: 99, known: 150}},
 	} {
-		x := past{at: committed{test.next, test.metadata}, last: test.last}
+		x := past{at: committed{next: test.next, metadata: test.metadata}, last: test.last}
 		got, err := x.course()
 		if !errors.Is(err, test.err) || test.err == nil && fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%s: got %+v, %v; want %+v, %v", test.name, got, err, test.want, test.err)
+		}
+	}
+}
+
+// Of the changes at the end of a changelog the right one says what the state is.
+func TestDecisiveChange(t *testing.T) {
+	change := func(begin, next int64) loggedChange {
+		return loggedChange{last: true, Change: pipeline.Change{Begin: begin, Next: next}}
+	}
+	acknowledged := func(begin, next int64) loggedChange {
+		c := change(begin, next)
+		c.Acknowledged = true
+		return c
+	}
+	for _, test := range []struct {
+		name    string
+		at      int64
+		changes []loggedChange
+		want    int // -1 for none
+	}{
+		{"there is none", 100, nil, -1},
+		{"the last", 200, []loggedChange{change(0, 100), change(100, 200)}, 1},
+		{"the log has lost its end", 300, []loggedChange{change(0, 100), change(100, 200)}, 1},
+		{"no offset", -1, []loggedChange{change(0, 100), change(100, 200)}, 1},
+		{"moved back just now", 40, []loggedChange{change(0, 100), change(100, 200)}, 1},
+		{"moved back, and on since", 70, []loggedChange{change(100, 200), change(40, 60), change(60, 70)}, 2},
+		{"moved back twice", 40, []loggedChange{change(100, 200), change(50, 70)}, 1},
+		{"moved back, and as far as before", 200, []loggedChange{change(100, 200), change(50, 200)}, 1},
+		{"offsets that were not committed", 100, []loggedChange{acknowledged(0, 100), acknowledged(100, 200)}, 1},
+		{"another wrote late", 210, []loggedChange{acknowledged(100, 150), acknowledged(150, 210), acknowledged(100, 200)}, 1},
+		{"another wrote late, and more than is committed", 150, []loggedChange{acknowledged(100, 150), acknowledged(100, 200)}, 1},
+		{"another wrote before", 150, []loggedChange{acknowledged(100, 200), acknowledged(100, 150)}, 1},
+		{"another wrote late, and no offset", -1, []loggedChange{acknowledged(100, 150), acknowledged(150, 210), acknowledged(100, 200)}, 1},
+	} {
+		got := decisive(test.changes, test.at)
+		if (got == nil) != (test.want < 0) || got != nil && got != &test.changes[test.want] {
+			t.Errorf("%s: got %+v, want the one at %d", test.name, got, test.want)
 		}
 	}
 }

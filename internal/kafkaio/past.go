@@ -86,7 +86,7 @@ func (r *Restorer) past(ctx context.Context, p pipeline.Partition) (past, error)
 	s := r.session
 	began, noOffset := time.Now(), 0
 	for try := 0; ; try++ {
-		got, err := s.committed(ctx)
+		got, err := s.committed(ctx, p)
 		if err != nil {
 			return past{}, err
 		}
@@ -96,7 +96,7 @@ func (r *Restorer) past(ctx context.Context, p pipeline.Partition) (past, error)
 			if x.log, err = s.logBounds(ctx, p); err != nil {
 				return past{}, err
 			}
-			if x.last, err = s.lastChange(ctx, p, x.log.start, x.log.stable); err != nil {
+			if x.last, err = s.lastChange(ctx, p, x.log.start, x.log.stable, x.at.next); err != nil {
 				return past{}, err
 			}
 		}
