@@ -41,7 +41,7 @@ func (m *memory) restore(ctx context.Context) (shard *pipeline.Shard, err error)
 	r := m.restorer
 	m.said = time.Now()
 	defer r.progress.clear(m.partition)
-	if err := m.open(); err != nil {
+	if err := m.open(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -85,13 +85,16 @@ func (m *memory) restore(ctx context.Context) (shard *pipeline.Shard, err error)
 }
 
 // open prepares the shard, with the memory of the newest checkpoint that fits.
-func (m *memory) open() (err error) {
+func (m *memory) open(ctx context.Context) (err error) {
 	r := m.restorer
 	if r.checkpoints != nil && m.past.last != nil {
 		for _, file := range r.checkpoints.List(m.partition) {
-			err := m.load(file)
+			err := m.follows(ctx, file.Head())
 			if err == nil {
-				return nil
+				err = m.load(file)
+			}
+			if err == nil || ctx.Err() != nil {
+				return err
 			}
 			r.session.log.Warn("a checkpoint is of no use", "partition", m.partition.String(), "file", file.Name(), "error", err)
 		}
@@ -99,6 +102,28 @@ func (m *memory) open() (err error) {
 	m.rebuild, err = m.builder.Rebuild(m.course.state)
 	m.from, m.first = m.past.log.start, m.course.next
 	return err
+}
+
+// follows refuses a checkpoint after which the changelog does not go on where that
+// began: it lost its end since, and has another one by now.
+func (m *memory) follows(ctx context.Context, h *pipeline.CheckpointHead) error {
+	log := m.past.log
+	if h.LogBegin < log.start || h.LogBegin > log.stable {
+		return nil // what it does not know is forgotten; or it is newer
+	}
+	next, _, err := m.restorer.session.changeAt(ctx, m.partition, h.LogBegin, log.stable)
+	if err != nil {
+		return err
+	}
+	begin := m.past.last.Next
+	if next != nil {
+		begin = next.Begin
+	}
+	if begin > h.Begin && (next == nil || !next.Gap) {
+		return fmt.Errorf("it began at offset %d of the input and %d of the changelog, and there the changelog goes on with %d",
+			h.Begin, h.LogBegin, begin)
+	}
+	return nil
 }
 
 // load begins with a checkpoint.
