@@ -40,6 +40,10 @@ type found struct {
 	changelogs map[string]changelog
 }
 
+// errUnreachable is the error of brokers of which none answers. Likely the address
+// is wrong, which no patience heals.
+var errUnreachable = errors.New("reach the brokers")
+
 // look checks at the start whatever would fail later: that brokers answer, that
 // topics exist and fit each other, and that limits allow what is asked for. What a
 // broker calls passing, such as a leader that is being elected, gets some time.
@@ -48,8 +52,7 @@ func look(ctx context.Context, cfg Config, cl *kgo.Client) (f found, err error) 
 	defer cancel()
 	for try := 0; ; try++ {
 		f, err = tryLook(ctx, cfg, cl)
-		var broker *kerr.Error
-		if !errors.As(err, &broker) || !broker.Retriable || pause(ctx, min(backoff(try), maxPatience)) != nil {
+		if !isPassing(err) || errors.Is(err, errUnreachable) || pause(ctx, min(backoff(try), maxPatience)) != nil {
 			break
 		}
 	}
@@ -83,7 +86,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	meta, err := adm.Metadata(ctx, append([]string{cfg.Out}, cfg.In...)...)
 	if err != nil {
 		return found{}, hinted("check the address, that the broker runs, and the TLS and SASL settings",
-			"reach the brokers at %s: %w", strings.Join(cfg.Brokers, ","), err)
+			"%w at %s: %w", errUnreachable, strings.Join(cfg.Brokers, ","), err)
 	}
 	f := found{cluster: meta.Cluster, inputs: map[string]input{}}
 	partitions, err := f.lookAtInputs(ctx, cfg, adm, meta)

@@ -3,6 +3,8 @@ package kafkaio
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -57,6 +59,17 @@ var errUnreadable = errors.New("cannot be read")
 func isFinal(err error) bool {
 	var broker *kerr.Error
 	return errors.Is(err, errUnreadable) || errors.Is(err, pipeline.ErrNotOurs) || errors.As(err, &broker) && !broker.Retriable
+}
+
+// isPassing is whether a broker, or the way to one, may do better in a moment: one of
+// several is down, or a leader is being elected.
+func isPassing(err error) bool {
+	var broker *kerr.Error
+	if errors.As(err, &broker) {
+		return broker.Retriable
+	}
+	var way net.Error
+	return errors.As(err, &way) || errors.Is(err, io.EOF)
 }
 
 // isForbidden is whether no retry can help until someone grants a right.

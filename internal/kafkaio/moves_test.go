@@ -40,7 +40,7 @@ func (c *checked) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 }
 
 func (c *checked) Resume(p pipeline.Partition, next int64) uint64 {
-	got, err := c.Session.committed(context.Background())
+	got, err := c.Session.committed(context.Background(), p)
 	if err != nil {
 		c.t.Error(err)
 	}

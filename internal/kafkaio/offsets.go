@@ -19,6 +19,7 @@ import (
 type committed struct {
 	next     int64 // -1 when there is none
 	metadata string
+	err      error // why it is not known
 }
 
 // offsets are what the group has committed, by topic and partition.
@@ -31,15 +32,29 @@ func (o offsets) of(p pipeline.Partition) committed {
 	return committed{next: -1}
 }
 
+// unknown is why one of these is not known, nil when all are.
+func (o offsets) unknown(parts []pipeline.Partition) error {
+	for _, p := range parts {
+		if err := o[p].err; err != nil {
+			return fmt.Errorf("partition %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
 // quiet is how long waiting for the group's offsets is nothing to talk about.
 const quiet = 5 * time.Second
 
-// committed asks the group's coordinator for all offsets. It waits, until ctx
-// ends, for transactions that are about to commit some, and for a coordinator.
-func (s *Session) committed(ctx context.Context) (got offsets, err error) {
+// committed asks the group's coordinator for all offsets, of which those of some
+// partitions must be known. It waits, until ctx ends, for transactions that are
+// about to commit these, and for a coordinator. What a dead member has left open on
+// other partitions holds nobody up.
+func (s *Session) committed(ctx context.Context, of ...pipeline.Partition) (got offsets, err error) {
 	began := time.Now()
 	err = persist(ctx, func() error {
-		got, err = fetchOffsets(ctx, s.admin, s.cfg.Group)
+		if got, err = fetchOffsets(ctx, s.admin, s.cfg.Group); err == nil {
+			err = got.unknown(of)
+		}
 		if err != nil && !isFinal(err) && time.Since(began) > quiet {
 			s.warn.warn("cannot read the group's offsets yet, trying again", "group", s.cfg.Group,
 				"since", time.Since(began).Round(time.Second), "error", err)
@@ -52,6 +67,7 @@ func (s *Session) committed(ctx context.Context) (got offsets, err error) {
 	return got, nil
 }
 
+// fetchOffsets asks once. What is not known of one partition is said with it.
 func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, error) {
 	resp, err := kadm.NewClient(cl).FetchOffsets(kadm.RequireStable(ctx), group)
 	if err != nil {
@@ -60,11 +76,7 @@ func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, e
 	got := offsets{}
 	for topic, parts := range resp {
 		for number, o := range parts {
-			p := pipeline.Partition{Topic: topic, Number: number}
-			if o.Err != nil {
-				return nil, fmt.Errorf("partition %s: %w", p, o.Err)
-			}
-			got[p] = committed{next: o.At, metadata: o.Metadata}
+			got[pipeline.Partition{Topic: topic, Number: number}] = committed{next: o.At, metadata: o.Metadata, err: o.Err}
 		}
 	}
 	return got, nil

@@ -148,11 +148,16 @@ func (s *Session) leave(ctx context.Context, id string) error {
 	if s.cfg.GroupProtocol == Consumer {
 		by = s.leaveConsumer
 	}
-	err := by(ctx, id)
-	// Who is not in the group has left it.
-	if err != nil && !errors.Is(err, kerr.UnknownMemberID) && !errors.Is(err, kerr.FencedInstanceID) && !errors.Is(err, kerr.GroupIDNotFound) {
+	err := persist(ctx, func() error { return by(ctx, id) })
+	switch {
+	case err == nil, errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.FencedInstanceID), errors.Is(err, kerr.GroupIDNotFound):
+		return nil // who is not in the group has left it
+	case isFinal(err):
 		return fmt.Errorf("leave group %q: %w", s.cfg.Group, err)
 	}
+	// All is committed; the others only get our partitions later.
+	s.log.Warn("cannot leave the group: it finds out by the end of our session", "group", s.cfg.Group,
+		"session_timeout", s.cfg.SessionTimeout, "error", err)
 	return nil
 }
 

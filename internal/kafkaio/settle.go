@@ -40,7 +40,15 @@ func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cau
 		return s.lostIdentity(ctx, cause, err)
 	}
 	s.cycle.open = false
-	offsets, err := s.committed(ctx)
+	parts := make([]pipeline.Partition, len(positions))
+	for i := range positions {
+		parts[i] = positions[i].Partition
+	}
+	offsets, err := s.committed(ctx, parts...)
+	if err != nil && ctx.Err() != nil {
+		// The restore asks the same, and has the time.
+		return s.lost(context.WithoutCancel(ctx), fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err))
+	}
 	if err != nil {
 		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
 	}
