@@ -143,8 +143,6 @@ func (r *run) isExcused(l *life) bool {
 		r.count(&r.table.fenced)
 	case l.isStillborn() && troubled:
 		r.count(&r.table.stillborn)
-	case l.isUnserved() && troubled:
-		r.count(&r.table.unserved)
 	default:
 		return false
 	}

@@ -166,14 +166,6 @@ func (l *life) isFenced() bool {
 	return l.cmd.ProcessState.ExitCode() == 1 && strings.Contains(l.complaint(), "was taken over by another process")
 }
 
-// isUnserved is whether a process gave up on brokers that did not answer for long:
-// when it had to become a new member, or wanted to leave the group at its end.
-func (l *life) isUnserved() bool {
-	complaint := l.complaint()
-	return l.cmd.ProcessState.ExitCode() == 1 &&
-		(strings.Contains(complaint, "start a new client after") || strings.Contains(complaint, "leave group "))
-}
-
 // isStillborn is whether a process gave up before it had begun, since it could not
 // reach the brokers or they did not answer.
 func (l *life) isStillborn() bool {

@@ -28,7 +28,7 @@ type table struct {
 	events []happening
 	// restarts are of processes that ended by themselves. The reasons that an end may
 	// have, of those and of processes that were asked to, are counted one by one.
-	restarts, fenced, stillborn, unserved, cleanEnds int
+	restarts, fenced, stillborn, cleanEnds int
 }
 
 // happening is a fault and its time.
@@ -66,7 +66,6 @@ func (t *table) print(w io.Writer, v verdict, long standstill) {
 	line("restarts after an end by itself", t.restarts)
 	line("ends of the fenced", t.fenced)
 	line("ends before the beginning, brokers not reached", t.stillborn)
-	line("ends by brokers that did not answer for long", t.unserved)
 	line("clean ends, sums checked", t.cleanEnds)
 	line("longest standstill of a partition", long)
 	line("lost", v.Lost)

@@ -57,6 +57,10 @@ func (s *Session) tryFence(ctx context.Context) error {
 	return err
 }
 
+// replacePatience is how long brokers may be away: until a new leader or coordinator
+// is found, or one of them is started again.
+const replacePatience = 2 * time.Minute
+
 // replace gives up the member and becomes a new one, for when the old one's
 // producer is beyond repair. All partitions are lost, and come again by
 // assignment.
@@ -68,7 +72,7 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 	}
 	s.closeCycle()
 	s.client().CloseAllowingRebalance()
-	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.TxnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, max(replacePatience, 2*s.cfg.TxnTimeout))
 	defer cancel()
 	if err := persist(ctx, func() error { return s.join(ctx) }); err != nil {
 		return fmt.Errorf("start a new client after %w: %w", cause, err)
