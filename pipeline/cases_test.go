@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,9 +28,10 @@ func TestCase_KEY_20(t *testing.T) {
 	}
 }
 
-// STATE-01: what an aborted transaction learned is forgotten, whatever ended it.
+// STATE-01: what an aborted transaction learned is forgotten, whatever ended it, and
+// in no changelog.
 func TestCase_STATE_01(t *testing.T) {
-	for _, f := range []fault{faultAbort, faultDeliver, faultLost} {
+	for _, f := range []fault{faultAbort, faultDeliver, faultLost, faultCrash} {
 		s := newStream(1)
 		for i, id := range []string{"a", "b", "c"} {
 			s.add(0, id, epoch0+int64(i))
@@ -41,10 +43,25 @@ func TestCase_STATE_01(t *testing.T) {
 			}
 			return faultNone
 		}
-		if _, err := run(t, s, m, engineConfig()); err != nil {
+		cfg := engineConfig()
+		cfg.Rules.LogChanges = true
+		_, err := run(t, s, m, cfg)
+		if f == faultCrash && errors.Is(err, errCrash) {
+			_, err = run(t, s, newMember(s, 2, 10, nil), cfg)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		checkOutput(t, s, map[Partition][]int64{p0: {0, 1, 2}})
+		hashes := 0
+		for _, c := range s.log.of(p0).taught {
+			for _, run := range c.Learned {
+				hashes += len(run.Hashes)
+			}
+		}
+		if hashes != 3 {
+			t.Errorf("fault %d: the changelog has %d hashes, want 3", f, hashes)
+		}
 	}
 }
 
@@ -60,7 +77,9 @@ func TestCase_STATE_15(t *testing.T) {
 		s.add(0, "x", epoch0)
 		m := newMember(s, cut, 5, nil)
 		m.fault = func(n int) fault { return fault(1 - n%2) }
-		if _, err := run(t, s, m, engineConfig()); err != nil {
+		cfg := engineConfig()
+		cfg.Rules.LogChanges = cut%2 == 0
+		if _, err := run(t, s, m, cfg); err != nil {
 			t.Fatal(err)
 		}
 		checkOutput(t, s, map[Partition][]int64{p0: {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}})
