@@ -45,18 +45,14 @@ func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cau
 		parts[i] = positions[i].Partition
 	}
 	offsets, err := s.committed(ctx, parts...)
-	if err != nil && ctx.Err() != nil {
-		// The restore asks the same, and has the time.
-		return s.lost(context.WithoutCancel(ctx), fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err))
-	}
 	if err != nil {
-		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
+		return s.unsettled(ctx, cause, err)
 	}
 	// Another owner may have read the same, and committed the same, and would then
 	// be taken for us. While we are a member there is none.
 	member, err := s.stillMember(ctx)
 	if err != nil {
-		return pipeline.CommitResult{}, fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
+		return s.unsettled(ctx, cause, err)
 	}
 	if !member {
 		return s.lost(ctx, fmt.Errorf("the group has thrown us out: %w", cause))
@@ -71,6 +67,16 @@ func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cau
 		return s.rolledBack(ctx, cause, nil)
 	}
 	return s.lost(ctx, fmt.Errorf("the group's offsets are neither those before the transaction nor those after it: %w", cause))
+}
+
+// unsettled is the result of a cycle of which nobody has said how it ended. Where only
+// the time was over, the restore asks the same, and has more of it.
+func (s *exactly) unsettled(ctx context.Context, cause, err error) (pipeline.CommitResult, error) {
+	err = fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
+	if ctx.Err() != nil && !errors.Is(err, pipeline.ErrFenced) {
+		return s.lost(context.WithoutCancel(ctx), err)
+	}
+	return pipeline.CommitResult{}, err
 }
 
 // outcome compares what the group has with the end and the start of the cycle.
