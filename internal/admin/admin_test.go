@@ -27,6 +27,9 @@ func watching(s *pipeline.Snapshot) *Metrics {
 		Lag: func() map[pipeline.Partition]int64 {
 			return map[pipeline.Partition]int64{{Topic: "clicks", Number: 1}: 42}
 		},
+		Restoring: func() map[pipeline.Partition]float64 {
+			return map[pipeline.Partition]float64{{Topic: "clicks", Number: 0}: 0.4}
+		},
 		FPR: func(loads [filter.Generations]uint64) float64 { return float64(loads[0]) / 1e6 },
 
 		GenerationCapacity: 100,
@@ -77,6 +80,8 @@ func TestMetricsHaveTheirNames(t *testing.T) {
 	events.Settled(pipeline.Committed, 30*time.Millisecond, &pipeline.Counts{}, time.Now().Add(-time.Second).UnixMilli())
 	events.Settled(pipeline.Aborted, 30*time.Millisecond, &pipeline.Counts{}, time.Now().UnixMilli())
 	events.Restored(pipeline.Partition{}, 2*time.Second)
+	events.Checkpointed(pipeline.Partition{}, time.Second, 1<<20, nil)
+	events.Checkpointed(pipeline.Partition{}, time.Second, 1<<20, errors.New("disk full"))
 	code, body := get(t, handler("", m), "/metrics", here)
 	if code != http.StatusOK {
 		t.Fatalf("status %d", code)
@@ -111,6 +116,7 @@ streamdedup_filter_bytes 4096
 streamdedup_stream_time_seconds{partition="1",topic="clicks"} 1.7672256005e+09
 streamdedup_window_coverage_ratio{partition="1",topic="clicks"} 0.25
 streamdedup_generation_full{partition="1",topic="clicks"} 1
+streamdedup_restore_progress_ratio{partition="0",topic="clicks"} 0.4
 streamdedup_partition_stopped{partition="0",topic="clicks"} 0
 streamdedup_partition_stopped{partition="1",topic="clicks"} 0
 streamdedup_lag_records{partition="1",topic="clicks"} 42
@@ -121,6 +127,8 @@ streamdedup_transactions_total{outcome="lost"} 1
 streamdedup_latency_seconds_count 1
 streamdedup_commit_seconds_count 1
 streamdedup_restore_seconds_count 1
+streamdedup_checkpoint_seconds_count 1
+streamdedup_checkpoint_failures_total 1
 `) {
 		if want != "\n" && !strings.Contains(body, "\n"+want) {
 			t.Errorf("no line %s", want)
@@ -131,7 +139,10 @@ streamdedup_restore_seconds_count 1
 			t.Errorf("no metric %s", name)
 		}
 	}
-	if strings.Contains(strings.ReplaceAll(body, `partition_stopped{partition="0"`, ""), `partition="0"`) {
+	for _, its := range []string{"partition_stopped", "restore_progress_ratio"} {
+		body = strings.ReplaceAll(body, its+`{partition="0"`, "")
+	}
+	if strings.Contains(body, `partition="0"`) {
 		t.Error("a partition without its memory has figures of one")
 	}
 }
@@ -154,7 +165,7 @@ func TestMetricsBeforeThereIsAnEngine(t *testing.T) {
 func TestReadyzNamesWhatIsMissing(t *testing.T) {
 	s := busy()
 	h := handler("", watching(s))
-	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: clicks/0\n" {
+	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: clicks/0 (40%)\n" {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
 	s.Partitions[0].Restored = true
@@ -184,7 +195,7 @@ func TestHealthzSaysWhatLooksWrong(t *testing.T) {
 	f("", func() {})
 	f("more than half of the records are ahead of the clock", func() { s.Counts.Marks[1] = 6 })
 	f("warning: 6 of 10 records have no ID: is --key right?", func() { s.Counts.Verdicts = [4]uint64{4, 0, 5, 1} })
-	if got := health("", s, nil); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
+	if got := health("", s, nil, nil); !strings.Contains(got, "partition clicks/1 knows 25% of the window") ||
 		!strings.Contains(got, "partition clicks/1 has more new IDs than planned") {
 		t.Errorf("coverage and a full filter are not named:\n%s", got)
 	}
@@ -247,7 +258,7 @@ func TestAPartitionThatStandsStillShows(t *testing.T) {
 func TestHealthzCountsInWords(t *testing.T) {
 	s := busy()
 	s.Partitions = s.Partitions[1:]
-	if got := health("", s, nil); !strings.Contains(got, "\nready: 1 partition\n") {
+	if got := health("", s, nil, nil); !strings.Contains(got, "\nready: 1 partition\n") {
 		t.Errorf("one partition is:\n%s", got)
 	}
 }

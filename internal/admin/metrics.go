@@ -94,6 +94,14 @@ func (m *Metrics) snapshot() *pipeline.Snapshot {
 	return s.Snapshot()
 }
 
+// restoring is how far restores have come.
+func (m *Metrics) restoring() map[pipeline.Partition]float64 {
+	if s := m.source.Load(); s != nil && s.Restoring != nil {
+		return s.Restoring()
+	}
+	return nil
+}
+
 // Events are the engine's callbacks that feed the histograms.
 func (m *Metrics) Events() pipeline.Events {
 	return pipeline.Events{

@@ -69,10 +69,10 @@ func handler(about string, m *Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, health(about, m.snapshot(), m.source.Load().standstills()))
+		reply(w, http.StatusOK, health(about, m.snapshot(), m.restoring(), m.source.Load().standstills()))
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if missing := unready(m.snapshot()); missing != "" {
+		if missing := unready(m.snapshot(), m.restoring()); missing != "" {
 			reply(w, http.StatusServiceUnavailable, missing)
 			return
 		}
@@ -106,14 +106,18 @@ func local(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // unready is what must still happen before all partitions give verdicts, or "".
-func unready(s *pipeline.Snapshot) string {
+func unready(s *pipeline.Snapshot, progress map[pipeline.Partition]float64) string {
 	if s == nil || len(s.Partitions) == 0 {
 		return "no partition is assigned to this process yet"
 	}
 	var restoring []string
 	for i := range s.Partitions {
 		if p := &s.Partitions[i]; !p.Restored {
-			restoring = append(restoring, p.Partition.String())
+			text := p.Partition.String()
+			if done, begun := progress[p.Partition]; begun {
+				text += fmt.Sprintf(" (%.0f%%)", 100*done)
+			}
+			restoring = append(restoring, text)
 		}
 	}
 	if len(restoring) == 0 {
@@ -125,9 +129,9 @@ func unready(s *pipeline.Snapshot) string {
 
 // health is the page for people: what this is, how far it is, and what looks
 // wrong.
-func health(about string, s *pipeline.Snapshot, still []pipeline.Standstill) string {
+func health(about string, s *pipeline.Snapshot, progress map[pipeline.Partition]float64, still []pipeline.Standstill) string {
 	lines := []string{alive(s, still), about}
-	if missing := unready(s); missing != "" {
+	if missing := unready(s, progress); missing != "" {
 		lines = append(lines, "not ready: "+missing)
 	} else {
 		lines = append(lines, "ready: "+partitions(len(s.Partitions)))
