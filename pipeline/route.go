@@ -364,6 +364,6 @@ func (l *locates) wait() {
 		l.group.Wait()
 		close(l.results)
 	}()
-	for range l.results { //nolint:revive // their answers have nobody to tell
+	for range l.results { // their answers have nobody to tell
 	}
 }

@@ -72,7 +72,6 @@ type gate struct {
 	survey   *Survey
 	polls    int
 	batch    map[Partition]int // most records of a batch
-	handed   map[Partition]int64
 	deliverd int
 }
 

@@ -28,6 +28,8 @@ type input struct {
 	compacted bool
 	// maxBytes is the largest record batch, max.message.bytes.
 	maxBytes int32
+	// shared out by ID, the records of new partitions go where their IDs are known.
+	shared bool
 }
 
 // found is what the brokers say at the start.
@@ -94,7 +96,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 		return found{}, err
 	}
 	if cfg.routes {
-		if err := lookAtRepartition(ctx, cfg, adm, partitions); err != nil {
+		if err := lookAtRepartition(ctx, cfg, adm, f.inputs[cfg.In[0]]); err != nil {
 			return found{}, err
 		}
 	}
@@ -154,6 +156,7 @@ func (f *found) lookAtInputs(ctx context.Context, cfg Config, adm *kadm.Client, 
 			partitions: int32(len(detail.Partitions)),
 			compacted:  strings.Contains(policies[topic]["cleanup.policy"], "compact"),
 			maxBytes:   limitsOf(topic, 0, policies[topic]).maxBytes,
+			shared:     cfg.routes,
 		}
 		if first := f.inputs[cfg.In[0]]; f.inputs[topic].partitions != first.partitions {
 			return 0, hinted("run one process group for each input, with outputs of their own",

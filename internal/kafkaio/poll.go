@@ -52,7 +52,7 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 // start: the client may know of it before the watcher.
 func (s *Session) fit(assigned []pipeline.Assigned) error {
 	for _, a := range assigned {
-		if had := s.found.inputs[a.Partition.Topic].partitions; a.Partition.Number >= had {
+		if had := s.found.inputs[a.Partition.Topic]; a.Partition.Number >= had.partitions {
 			return grown(a.Partition.Topic, had, a.Partition.Number+1)
 		}
 	}

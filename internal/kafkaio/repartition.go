@@ -78,15 +78,10 @@ func (s *Session) compression() string {
 
 // lookAtRepartition creates the topic between the stages, or checks it: it must keep
 // each record, as it is, until the second stage has it.
-func lookAtRepartition(ctx context.Context, cfg Config, adm *kadm.Client, partitions int32) error {
-	configs, err := topicConfigs(ctx, adm, cfg.In[0])
-	if err != nil {
-		return err
-	}
-	least := limitsOf(cfg.In[0], partitions, configs[cfg.In[0]]).maxBytes
+func lookAtRepartition(ctx context.Context, cfg Config, adm *kadm.Client, in input) error {
 	return ensureInternal(ctx, adm, internalTopic{
-		name: cfg.Out, what: "repartition topic", partitions: partitions,
-		settings: anyTime(kept()), leastBytes: least + originRoom,
+		name: cfg.Out, what: "repartition topic", partitions: in.partitions,
+		settings: anyTime(kept()), leastBytes: in.maxBytes + originRoom,
 	}, cfg.FixTopics)
 }
 

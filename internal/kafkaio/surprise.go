@@ -29,10 +29,15 @@ func deleted(topic string, id kadm.TopicID) error {
 	return hinted(wayAnew, "input topic %q, ID %s, was deleted", topic, id)
 }
 
-func grown(topic string, was, is int32) error {
+func grown(topic string, was input, is int32) error {
+	if was.shared {
+		return hinted(fmt.Sprintf("start again to go on: new partitions are read from their beginning, and IDs are known wherever they moved; "+
+			"the output must have %d partitions by then", is),
+			"input topic %q had %d partitions, now it has %d", topic, was.partitions, is)
+	}
 	return hinted(fmt.Sprintf("start again to go on, with --fix-topics: new partitions are read from their beginning, and an ID that moved to another "+
 		"partition passes once more, which --scope topic prevents; the output must have %d partitions by then", is),
-		"input topic %q had %d partitions, now it has %d: IDs may have moved to partitions that do not know them", topic, was, is)
+		"input topic %q had %d partitions, now it has %d: IDs may have moved to partitions that do not know them", topic, was.partitions, is)
 }
 
 // surprise compares an input with what it was. Gone says that the topic was
@@ -46,7 +51,7 @@ func surprise(topic string, was input, now kadm.TopicDetail, gone bool) error {
 	case now.ID != was.id && now.ID != unknown && was.id != unknown:
 		return madeAnew(topic, was.id, now.ID)
 	case int32(len(now.Partitions)) > was.partitions:
-		return grown(topic, was.partitions, int32(len(now.Partitions)))
+		return grown(topic, was, int32(len(now.Partitions)))
 	}
 	return nil
 }
