@@ -26,10 +26,19 @@ func TestInternalTopic(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// Partitions are added on request, and never taken away.
 		want.partitions = 6
-		err := ensureInternal(ctx(t), adm, want, true)
+		err := ensureInternal(ctx(t), adm, want, false)
 		if err == nil || !strings.Contains(err.Error(), "has 3 partitions, want 6") {
 			t.Errorf("a topic with 3 partitions instead of 6: %v", err)
+		}
+		if err := ensureInternal(ctx(t), adm, want, true); err != nil {
+			t.Errorf("add partitions: %v", err)
+		}
+		want.partitions = 3
+		err = ensureInternal(ctx(t), adm, want, true)
+		if err == nil || !strings.Contains(err.Error(), "has 6 partitions, want 3") {
+			t.Errorf("a topic with 6 partitions instead of 3: %v", err)
 		}
 		want.exact = false
 		if err := ensureInternal(ctx(t), adm, want, false); err != nil {
