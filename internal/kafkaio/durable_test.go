@@ -61,8 +61,8 @@ func TestCase_STATE_03(t *testing.T) {
 			s.cfg.WarmUp = false
 			r = s.repeats(1500)
 			same(t, s.output(s.cfg.Out), s.wanted())
-			if got := r.engine.Snapshot().Partitions[0].Window.Coverage; got != 1 || s.checkpoints.of(p).opens != 1 {
-				t.Errorf("coverage %v, the checkpoint was opened %d times", got, s.checkpoints.of(p).opens)
+			if got := r.engine.Snapshot().Partitions[0].Window.Coverage; got != 1 || s.checkpoints.opened != 1 {
+				t.Errorf("coverage %v, the checkpoint was opened %d times", got, s.checkpoints.opened)
 			}
 		})
 	})
@@ -113,7 +113,7 @@ func TestCase_STATE_04_killed(t *testing.T) {
 		s.kill(r)
 
 		partial, dead := make(chan bool, 2), make(chan struct{})
-		s.checkpoints.opened = func(b *boxed) io.Reader {
+		s.checkpoints.open = func(b *boxed) io.Reader {
 			return io.MultiReader(strings.NewReader(string(b.body[:len(b.body)*2/5])), stuck{partial, dead})
 		}
 		r = s.start()
@@ -124,7 +124,7 @@ func TestCase_STATE_04_killed(t *testing.T) {
 		}
 		s.kill(r)
 		close(dead)
-		s.checkpoints.opened = nil
+		s.checkpoints.open = nil
 
 		// The IDs of each partition, and then those of the other.
 		s.again()

@@ -240,6 +240,7 @@ type run struct {
 	engine  *pipeline.Engine
 	stop    context.CancelFunc
 	end     chan error
+	killed  bool
 }
 
 // start starts an engine with the scene's configuration.
@@ -274,7 +275,11 @@ func (s *scene) startAs(cfg Config) *run {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &run{t: s.t, session: session, engine: engine, stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- engine.Run(ctx) }()
-	s.t.Cleanup(func() { _ = r.finish() })
+	s.t.Cleanup(func() {
+		if !r.killed { // it would say goodbye to nobody for as long as it may
+			_ = r.finish()
+		}
+	})
 	return r
 }
 
@@ -346,6 +351,7 @@ func extentOf(ctx context.Context, cl *kgo.Client, topic string) (extent, error)
 func (s *scene) kill(r *run) {
 	s.wire.cut()
 	r.stop()
+	r.killed = true
 	s.rewire()
 }
 

@@ -14,11 +14,12 @@ import (
 
 // shelf keeps the last checkpoint of each partition in memory.
 type shelf struct {
-	// opened is asked when a body is opened, and gives a reader of it.
-	opened func(*boxed) io.Reader
+	// open gives a reader of a body, nil for a plain one.
+	open func(*boxed) io.Reader
 
 	mu     sync.Mutex
 	closed bool
+	opened int // bodies, of any partition
 	boxes  map[pipeline.Partition]*boxed
 }
 
@@ -27,16 +28,18 @@ type boxed struct {
 	shelf *shelf
 	head  pipeline.CheckpointHead
 	body  []byte
-	opens int
 }
 
 func newShelf() *shelf { return &shelf{boxes: map[pipeline.Partition]*boxed{}} }
 
 // close lets no further checkpoint be made.
-func (s *shelf) close() {
+func (s *shelf) close() { s.take(false) }
+
+// take says whether further checkpoints can be made.
+func (s *shelf) take(more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.closed = !more
 }
 
 // at is how far the checkpoint of p goes, -1 without one.
@@ -89,9 +92,9 @@ func (b *boxed) Head() *pipeline.CheckpointHead { return &b.head }
 func (b *boxed) Open() (io.ReadCloser, error) {
 	b.shelf.mu.Lock()
 	defer b.shelf.mu.Unlock()
-	b.opens++
-	if b.shelf.opened != nil {
-		return io.NopCloser(b.shelf.opened(b)), nil
+	b.shelf.opened++
+	if b.shelf.open != nil {
+		return io.NopCloser(b.shelf.open(b)), nil
 	}
 	return io.NopCloser(bytes.NewReader(b.body)), nil
 }

@@ -162,14 +162,18 @@ func TestSessionIsExactOnALossyWire(t *testing.T) {
 	})
 }
 
-// Restarts, killed and stopped, between and in transactions.
+// Restarts, killed and stopped, between and in transactions, with checkpoints of any
+// age and the changelog after them.
 func TestSessionIsExactThroughRestarts(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		rng := random(t)
 		s := newScene(t, brokers, 3)
+		s.checkpoints = newShelf()
+		s.cfg.WarmUp = false
 		s.cfg.TxnTimeout = 5 * time.Second
 		s.cfg.CommitInterval = 5 * time.Millisecond
 		for range 6 {
+			s.checkpoints.take(rng.IntN(2) == 0)
 			s.unique(300)
 			s.again()
 			r := s.start()
@@ -187,5 +191,8 @@ func TestSessionIsExactThroughRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, s.output(s.cfg.Out), s.wanted())
+		if s.checkpoints.opened == 0 {
+			t.Error("no restore had a checkpoint: the test shows little")
+		}
 	})
 }
