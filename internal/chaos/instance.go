@@ -147,11 +147,11 @@ func (l *life) quit() {
 
 // judge says what is wrong with how a process ended that was asked to.
 func (l *life) judge() error {
+	if len(l.lines("time=")) == 0 && len(l.lines("error: ")) == 0 {
+		return nil // asked before it had begun, perhaps before it could hear
+	}
 	if code := l.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("%s ended with %v after SIGTERM: %s", l.name, l.cmd.ProcessState, l.complaint())
-	}
-	if len(l.lines("time=")) == 0 {
-		return nil // asked before it had begun
 	}
 	s, err := l.summary()
 	if err != nil {
