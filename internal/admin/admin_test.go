@@ -300,3 +300,38 @@ func TestServeListensAndCloses(t *testing.T) {
 		t.Error("it answers after it was closed")
 	}
 }
+
+// With --scope topic the partitions of the input show beside those between the
+// stages: whether they are read, held back, or stopped.
+func TestBothStagesShow(t *testing.T) {
+	s := busy()
+	s.Partitions = s.Partitions[1:]
+	in := pipeline.Partition{Topic: "raw", Number: 3}
+	routes := &pipeline.RouteSnapshot{Partitions: []pipeline.RoutedPartition{{Partition: in}}}
+	m := NewMetrics()
+	m.Watch(Source{
+		Snapshot: func() *pipeline.Snapshot { return s }, Routes: func() *pipeline.RouteSnapshot { return routes },
+		FPR: func([filter.Generations]uint64) float64 { return 0 }, GenerationCapacity: 100, Slice: slice,
+	})
+	h := handler("", m)
+	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: raw/3\n" {
+		t.Errorf("/readyz: %d %q", code, body)
+	}
+	routes.Partitions[0] = pipeline.RoutedPartition{Partition: in, Located: true, Held: true, Time: 1_767_225_600_500}
+	if code, body := get(t, h, "/readyz", here); code != http.StatusOK {
+		t.Errorf("/readyz: %d %q, want 200 when both stages are there", code, body)
+	}
+	_, body := get(t, h, "/metrics", here)
+	for _, want := range []string{
+		`streamdedup_partition_held{partition="3",topic="raw"} 1`, `streamdedup_partition_stopped{partition="3",topic="raw"} 0`,
+		`streamdedup_stream_time_seconds{partition="3",topic="raw"} 1.7672256005e+09`,
+	} {
+		if !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("no line %s", want)
+		}
+	}
+	routes.Partitions[0].Stopped = &pipeline.Stop{Partition: in, Offset: 7, Reason: pipeline.ReasonTooLarge}
+	if _, body := get(t, h, "/healthz", here); !strings.HasPrefix(body, "degraded: 1 partition stopped\n") || !strings.Contains(body, "partition raw/3 stopped before offset 7") {
+		t.Errorf("/healthz does not say what stopped:\n%s", body)
+	}
+}
