@@ -143,7 +143,7 @@ func TestBenchEngine(t *testing.T) {
 		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	o := object(t, stdout)
-	if len(o["results"].([]any)) != 5 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1MiB --fpr 0.01 --layout fast") {
+	if len(o["results"].([]any)) != 3 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1MiB --fpr 0.01 --layout fast") {
 		t.Errorf("the report is:\n%s", stdout)
 	}
 	if code, stdout, _ = exec("", append(args, "--filter", "sliced")...); code != exitOK || !strings.Contains(stdout, "sliced fast") || strings.Contains(stdout, "classic") {
