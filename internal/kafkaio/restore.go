@@ -44,12 +44,6 @@ func NewRestorer(s *Session, checkpoints pipeline.Checkpoints) *Restorer {
 
 // Restore implements [pipeline.Restorer].
 func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline.Builder) (pipeline.Restored, error) {
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
-		return pipeline.Restored{}, ctx.Err()
-	}
 	past, err := r.past(ctx, p)
 	if err != nil {
 		return pipeline.Restored{}, refusal(p, err)
@@ -65,6 +59,13 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 	ends, err := r.check(ctx, p, course.next)
 	if err != nil {
 		return pipeline.Restored{}, err
+	}
+	// Only now: who waits for a transaction must not hold up who can read.
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return pipeline.Restored{}, ctx.Err()
 	}
 	m := &memory{restorer: r, partition: p, builder: b, past: past, course: course, ends: ends}
 	shard, err := m.restore(ctx)
