@@ -60,7 +60,9 @@ What is written to the output when the audit begins counts: it waits for a
 transaction that is still open there, and fails where that does not end. Of the
 input it takes what can be read by then.
 
-A partition is held in memory, at about 100 bytes a record.`,
+A partition is held in memory, at about 100 bytes a record. It audits partition by
+partition: the output of --scope topic, where copies are looked for across them,
+it cannot judge.`,
 		Example: `  streamdedup verify --brokers localhost:9092 --in clicks --out clicks-unique --key json:event_id`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

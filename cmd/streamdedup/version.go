@@ -20,9 +20,9 @@ func newVersionCmd(a *app) *cobra.Command {
 		Short: "Print the version, the Go version and the format versions",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nformats: metadata %d, changelog %d, checkpoint %d\n",
+			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nformats: metadata %d, route metadata %d, changelog %d, checkpoint %d\n",
 				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-				pipeline.MetadataVersion, pipeline.ChangeVersion, state.FormatVersion)
+				pipeline.MetadataVersion, pipeline.RouteVersion, pipeline.ChangeVersion, state.FormatVersion)
 			return err
 		},
 	}
