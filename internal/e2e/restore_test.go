@@ -151,7 +151,8 @@ func (s *scene) remember(total int, begin time.Time) {
 			if len(gens) > 0 {
 				state.Window.Rotation++
 			}
-			state.Window.Generations = append(gens, window.Generation{Number: number, FirstOffset: int64(i)})
+			gens = append(gens, window.Generation{Number: number, FirstOffset: int64(i)})
+			state.Window.Generations = gens
 		}
 		state.Window.StreamTime = at
 		hashes := make([]filter.Hash, total/restoreChanges)
