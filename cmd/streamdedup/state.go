@@ -57,9 +57,28 @@ func (s *stateSettings) open(ctx context.Context, a *app) (*kafkaio.Group, error
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return kafkaio.OpenGroup(ctx, kafkaio.GroupConfig{
+	g, err := kafkaio.OpenGroup(ctx, kafkaio.GroupConfig{
 		Brokers: s.brokers, Client: client, Group: s.group, Input: s.in, Logger: log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if topic := g.Shared(); topic != "" {
+		g.Close()
+		return nil, withHint(fmt.Errorf("group %q was run with --scope topic: its state is that of the topic in which it shares %q out", s.group, s.in),
+			"inspect and export it with --in "+topic)
+	}
+	return g, nil
+}
+
+// checkChangeable refuses to change the state of one stage of two: the other would
+// go on as if nothing had happened.
+func (s *stateSettings) checkChangeable() error {
+	if in, ok := strings.CutPrefix(s.in, s.group+"-"); ok && s.in == kafkaio.RepartitionTopic(s.group, strings.TrimSuffix(in, "-repartition")) {
+		return withHint(fmt.Errorf("group %q was run with --scope topic: its state can be inspected and exported, not changed", s.group),
+			"to begin anew, take another --group")
+	}
+	return nil
 }
 
 // idle refuses to touch the state of a group that runs.

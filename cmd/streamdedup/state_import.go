@@ -86,7 +86,7 @@ generations of their times. All IDs are held in memory, at 16 bytes each.`,
 }
 
 func (s *importSettings) check(cmd *cobra.Command, args []string) error {
-	if err := s.stateSettings.check(cmd); err != nil {
+	if err := errors.Join(s.stateSettings.check(cmd), s.checkChangeable()); err != nil {
 		return err
 	}
 	if len(s.keys) == 0 {

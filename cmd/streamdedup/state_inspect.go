@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,7 @@ func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *insp
 		if err != nil {
 			return err
 		}
+		report.refuse(s, g, &account)
 		p := partitionOf(&account)
 		if s.count && p.State != nil && account.Log != nil {
 			added, err := countChangelog(ctx, g, &account, status)
@@ -116,6 +118,23 @@ func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *insp
 	}
 	status.clear()
 	return nil
+}
+
+// refuse finds the checkpoints of a partition that a restore would not take for
+// what the brokers have.
+func (r *inspection) refuse(s *inspectSettings, g *kafkaio.Group, a *kafkaio.Account) {
+	var topics state.Identity
+	topics.Input, topics.Changelog = g.TopicIDs()
+	for i := range r.Checkpoints {
+		c := &r.Checkpoints[i]
+		switch {
+		case c.Refused != "" || c.Topic != s.in || *c.Partition != a.Partition:
+		case c.topics != topics:
+			c.Refused = "it is of topics that were deleted; these have only their names"
+		case a.Log != nil && a.Log.Start > 0 && c.LogEnd <= a.Log.Start:
+			c.Refused = fmt.Sprintf("the changelog begins at %d: what it holds is forgotten, or was reset", a.Log.Start)
+		}
+	}
 }
 
 // countChangelog counts the IDs that each generation was given, by age.
@@ -147,7 +166,7 @@ func (s *inspectSettings) checkpoint(f *state.Found) checkpointReport {
 	h := f.File.Head()
 	c.Topic, c.Partition = h.Partition.Topic, &h.Partition.Number
 	c.Begin, c.Next, c.LogBegin, c.LogEnd = h.Begin, h.Next, h.LogBegin, h.LogEnd
-	c.Geometry, c.BodyBytes = h.Geometry, h.BodyBytes
+	c.Geometry, c.BodyBytes, c.topics = h.Geometry, h.BodyBytes, f.File.Topics()
 	c.State = stateOf(&h.State)
 	var err error
 	if c.model, err = filter.ParseGeometry(h.Geometry); err != nil {

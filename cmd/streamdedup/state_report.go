@@ -10,6 +10,7 @@ import (
 
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/state"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
@@ -100,7 +101,8 @@ type checkpointReport struct {
 	BodyBytes  uint64       `json:"body_bytes"`
 	State      *stateReport `json:"state"`
 
-	model filter.Model
+	topics state.Identity
+	model  filter.Model
 }
 
 func partitionOf(a *kafkaio.Account) partitionReport {

@@ -53,7 +53,7 @@ machines are refused by themselves afterwards.`,
 		Example: `  streamdedup state reset --brokers localhost:9092 --group dedup --in clicks --replay 2025-06-01T00:00:00Z`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.check(cmd); err != nil {
+			if err := errors.Join(s.check(cmd), s.checkChangeable()); err != nil {
 				return err
 			}
 			points, err := parsePoints(s.replay)

@@ -389,9 +389,55 @@ func TestStateResetRemovesCheckpoints(t *testing.T) {
 	r.write(0, "x")
 	r.run()
 	r.write(0, "a", "x")
+	for _, c := range r.inspect("--state-dir", r.dir).Checkpoints {
+		if !strings.Contains(c.Refused, "what it holds is forgotten, or was reset") {
+			t.Errorf("inspect does not refuse %+v", c)
+		}
+	}
 	said = r.run("--state-dir", r.dir)
 	if !strings.Contains(said, "a checkpoint is of no use") {
 		t.Errorf("a checkpoint of before the reset was not refused:\n%s", said)
 	}
 	r.checkCame("a*3", "b*2", "x")
+}
+
+// TestStateOfAScopeOfTheTopic is that of its second stage, which can be looked at.
+func TestStateOfAScopeOfTheTopic(t *testing.T) {
+	r := newRemembering(t, 2)
+	r.write(0, "a", "b")
+	r.write(1, "a", "c")
+	p := start(t, runArgs(r.brokers, r.in, r.out, "--scope", "topic")...)
+	consume(t, r.brokers, r.out, 3)
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	topic := kafkaio.RepartitionTopic(r.group(), r.in)
+	for _, command := range []string{"inspect", "export"} {
+		if code, _, stderr := r.state("", command); code != exitFailed || !strings.Contains(stderr, "hint: inspect and export it with --in "+topic) {
+			t.Errorf("%s: exit code %d, stderr:\n%s", command, code, stderr)
+		}
+	}
+	g := r.group()
+	var added uint64
+	args := []string{"state", "inspect", "--brokers", strings.Join(r.brokers, ","), "--group", g, "--in", topic, "--count", "-o", "json"}
+	code, out, stderr := exec("", args...)
+	var i inspected
+	if err := json.Unmarshal([]byte(out), &i); err != nil || code != exitOK {
+		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
+	}
+	for _, p := range i.Partitions {
+		if p.State == nil {
+			continue
+		}
+		for _, g := range p.State.Generations {
+			added += *g.Added
+		}
+	}
+	if added != 3 {
+		t.Errorf("%d IDs are remembered, want 3", added)
+	}
+	if code, _, stderr := exec("", "state", "reset", "--yes", "--brokers", strings.Join(r.brokers, ","), "--group", g, "--in", topic); code != exitFailed ||
+		!strings.Contains(stderr, "can be inspected and exported, not changed") {
+		t.Errorf("reset: exit code %d, stderr:\n%s", code, stderr)
+	}
 }

@@ -25,6 +25,8 @@ type Group struct {
 	asks *Session
 	adm  *kadm.Client
 	cfg  GroupConfig
+	// shares says that the group has a topic in which the input is shared out.
+	shares bool
 }
 
 // GroupConfig says which group, and how to reach it.
@@ -61,7 +63,8 @@ func (g *Group) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	log := ChangelogTopic(g.cfg.Group, g.cfg.Input)
-	meta, err := g.adm.Metadata(ctx, g.cfg.Input, log)
+	shared := RepartitionTopic(g.cfg.Group, g.cfg.Input)
+	meta, err := g.adm.Metadata(ctx, g.cfg.Input, log, shared)
 	if err != nil {
 		return hinted("check the address, that the broker runs, and the TLS and SASL settings",
 			"reach the brokers for group %q: %w", g.cfg.Group, err)
@@ -70,6 +73,9 @@ func (g *Group) look(ctx context.Context) error {
 	f.cluster, f.inputs, f.changelogs = meta.Cluster, map[string]input{}, map[string]changelog{}
 	if _, err := f.lookAtInputs(ctx, g.asks.cfg, g.adm, meta); err != nil {
 		return err
+	}
+	if detail, ok := meta.Topics[shared]; ok {
+		g.shares = detail.Err == nil
 	}
 	detail, ok := meta.Topics[log]
 	switch {
@@ -96,6 +102,18 @@ func (g *Group) Cluster() string { return g.asks.found.cluster }
 
 // Changelog is the name of the changelog topic, empty where there is none.
 func (g *Group) Changelog() string { return g.asks.found.changelogs[g.cfg.Input].name }
+
+// Shared is the topic in which the group shares the input out, empty where it does
+// not: then the state of its second stage is that of this topic.
+func (g *Group) Shared() string {
+	if !g.shares || g.Changelog() != "" {
+		return ""
+	}
+	return RepartitionTopic(g.cfg.Group, g.cfg.Input)
+}
+
+// TopicIDs are the IDs of the input and of the changelog, zero where there is none.
+func (g *Group) TopicIDs() (in, changelog [16]byte) { return g.asks.TopicIDs(g.cfg.Input) }
 
 func (g *Group) partition(number int32) pipeline.Partition {
 	return pipeline.Partition{Topic: g.cfg.Input, Number: number}
