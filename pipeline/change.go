@@ -42,8 +42,9 @@ type Learned struct {
 
 // ChangeVersion is the format version of a changelog record.
 //
-// A change is one record or several; all have a null key. A record is, with the
-// numbers as in the binary form of a [State]:
+// A change is one record or several; who writes them gives them a key that says which
+// input they are about. A record is, with the numbers as in the binary form of a
+// [State]:
 //
 //	1 byte   version
 //	1 byte   flags: 1 last record of its change, 2 acknowledged, 4 gap
