@@ -51,6 +51,9 @@ func OpenStages(ctx context.Context, cfg Config) (*RouteSession, *Session, error
 	if len(cfg.In) != 1 {
 		return nil, nil, hinted("run a process group for each input", "a scope of the topic is one input's: In names %d", len(cfg.In))
 	}
+	if cfg.Delivery != ExactlyOnce {
+		return nil, nil, fmt.Errorf("a scope of the topic is a chain of transactions: Delivery is %s", cfg.Delivery)
+	}
 	route, judge := cfg.stages()
 	first, err := openRoute(ctx, route)
 	if err != nil {
