@@ -265,12 +265,12 @@ func (r *resetting) tell(w io.Writer) {
 	fmt.Fprintf(w, "group %s, input %s:\n", s.group, s.in)
 	for i := range r.accounts {
 		a := &r.accounts[i]
-		committed, log := "no offset", "no changelog"
+		committed, log := "no offset", "no changelog records"
 		if a.Committed >= 0 {
 			committed = fmt.Sprintf("offset %d", a.Committed)
 		}
-		if a.Log != nil {
-			log = fmt.Sprintf("changelog records %d to %d", a.Log.Start, a.Log.End)
+		if a.Log != nil && a.Log.End > a.Log.Start {
+			log = fmt.Sprintf("changelog records %d to %d", a.Log.Start, a.Log.End-1)
 		}
 		if place, ok := r.places[a.Partition]; ok {
 			fmt.Fprintf(w, "  partition %d: goes from %s back to offset %d, deletes %s\n", a.Partition, committed, place.Next, log)
