@@ -206,7 +206,7 @@ func TestCase_STATE_05(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Each look asks for three ends of the changelog.
+		// Each look asks for three ends of the changelog, so it has looked some times.
 		looks := make(chan int, 1000)
 		s.wire.set(func(key int16, nth int) fate {
 			if key == keyListOffsets {
@@ -218,7 +218,7 @@ func TestCase_STATE_05(t *testing.T) {
 			return pass
 		})
 		r = s.start()
-		for nth := 0; nth < 30; nth = <-looks {
+		for nth := 0; nth < 15; nth = <-looks {
 		}
 		if got := r.engine.Snapshot().Counts.In; got != 0 {
 			t.Errorf("%d records were judged while a part of the state could not be read", got)

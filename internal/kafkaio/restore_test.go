@@ -45,6 +45,7 @@ func TestCase_STATE_12(t *testing.T) {
 // Of two instances one is killed. The other takes its partitions, and knows from the
 // changelog alone what came out of them, before it judges anything of theirs.
 func TestCase_STATE_12_killed(t *testing.T) {
+	t.Parallel() // it waits for a session to time out
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 2)
 		s.cfg.WarmUp = false
