@@ -121,3 +121,21 @@ func TestSettingsThatARestartRefuses(t *testing.T) {
 	r.run("--hash-seed", "8")
 	r.checkCame("a*2")
 }
+
+// A listed ID passes once more, also over restarts with the same list; out of the
+// list it is the one that was seen.
+func TestAllowIDOverRestarts(t *testing.T) {
+	r := newRemembering(t, 1)
+	r.write(0, "a", "b")
+	r.run()
+	allowed := []string{"--allow-id", written(t, "ids", "a\nnever seen\n")}
+	r.write(0, "b", "a", "a")
+	r.run(allowed...)
+	r.checkCame("a*2", "b")
+	r.write(0, "a", "b")
+	r.run(allowed...)
+	r.checkCame("a*2", "b")
+	r.write(0, "a")
+	r.run()
+	r.checkCame("a*2", "b")
+}

@@ -441,3 +441,20 @@ func TestStateOfAScopeOfTheTopic(t *testing.T) {
 		t.Errorf("reset: exit code %d, stderr:\n%s", code, stderr)
 	}
 }
+
+// Only a whole yes deletes.
+func TestConfirmed(t *testing.T) {
+	f := func(answer string, want int) {
+		t.Helper()
+		a := &app{stdin: strings.NewReader(answer), stderr: io.Discard}
+		if code := a.exit(a.confirmed()); code != want {
+			t.Errorf("%q: exit code %d, want %d", answer, code, want)
+		}
+	}
+	f("yes\n", exitOK)
+	f("yes", exitOK)
+	f("y\n", exitFailed)
+	f("\n", exitFailed)
+	f("no\nyes\n", exitFailed)
+	f("", exitUsage)
+}
