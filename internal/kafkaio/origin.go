@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -31,13 +32,20 @@ type origins struct {
 	values    []byte
 }
 
-func newOrigins(b *pipeline.Batch) origins {
-	return origins{
-		partition: uint64(b.Partition.Number),
-		headers:   make([]kgo.RecordHeader, 0, len(b.Records)),
-		values:    make([]byte, 0, len(b.Records)*(1+2*binary.MaxVarintLen64)),
+func newOrigins(partition int32, records []*kgo.Record) origins {
+	headers, values := 0, 0
+	for _, r := range records {
+		headers += len(r.Headers) + 1
+		values += originLength(partition, r.Offset)
 	}
+	return origins{uint64(partition), make([]kgo.RecordHeader, 0, headers), make([]byte, 0, values)}
 }
+
+func originLength(partition int32, offset int64) int {
+	return 1 + uvarintLength(uint64(partition)) + uvarintLength(uint64(offset))
+}
+
+func uvarintLength(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }
 
 // add gives a record's headers with the origin behind them.
 func (o *origins) add(to []kgo.RecordHeader, offset int64) []kgo.RecordHeader {
@@ -45,13 +53,10 @@ func (o *origins) add(to []kgo.RecordHeader, offset int64) []kgo.RecordHeader {
 	o.values = append(o.values, originVersion)
 	o.values = binary.AppendUvarint(o.values, o.partition)
 	o.values = binary.AppendUvarint(o.values, uint64(offset))
-	header := kgo.RecordHeader{Key: headerSource, Value: o.values[from:len(o.values):len(o.values)]}
-	if len(to) > 0 {
-		return append(to[:len(to):len(to)], header)
-	}
 	n := len(o.headers)
-	o.headers = append(o.headers, header)
-	return o.headers[n : n+1 : n+1]
+	o.headers = append(o.headers, to...)
+	o.headers = append(o.headers, kgo.RecordHeader{Key: headerSource, Value: o.values[from:len(o.values):len(o.values)]})
+	return o.headers[n:len(o.headers):len(o.headers)]
 }
 
 // unroute takes the origin off each record, markers aside, and keeps it: what the

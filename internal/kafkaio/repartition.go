@@ -215,7 +215,7 @@ func (s *RouteSession) Deliver(_ context.Context, b *pipeline.Batch) error {
 		return err
 	}
 	client, acknowledge := s.client(), s.failures.acknowledge
-	headers := newOrigins(b)
+	headers := newOrigins(b.Partition.Number, src.records)
 	for i, r := range src.records {
 		if s.failures.any.Load() {
 			return nil // the cycle will be aborted: why send more
@@ -224,7 +224,7 @@ func (s *RouteSession) Deliver(_ context.Context, b *pipeline.Batch) error {
 		if accepted := to.accept(b.Records[i].Time, b.Now, s.slack.Milliseconds()); accepted != b.Records[i].Time {
 			r.Timestamp = time.UnixMilli(accepted) // beyond what a client can write
 		}
-		r.Headers = headers.add(r.Headers, b.Offsets[i])
+		r.Headers = headers.add(r.Headers, r.Offset)
 		r.Topic, r.Partition = to.topic, b.Route[i]
 		client.Produce(s.cycle.sending, r, acknowledge)
 	}

@@ -332,8 +332,12 @@ func TestForeignRecordBetweenTheStages(t *testing.T) {
 
 func TestOriginRoundTrip(t *testing.T) {
 	for _, o := range []origin{{0, 0}, {5, 127}, {1<<31 - 1, 1<<63 - 1}} {
-		made := newOrigins(&pipeline.Batch{Partition: pipeline.Partition{Number: o.partition}, Records: make([]pipeline.Record, 1)})
-		headers := made.add([]kgo.RecordHeader{{Key: "own"}}, o.offset)
+		r := &kgo.Record{Offset: o.offset, Headers: []kgo.RecordHeader{{Key: "own"}}}
+		made := newOrigins(o.partition, []*kgo.Record{r})
+		headers := made.add(r.Headers, o.offset)
+		if cap(made.headers) != len(made.headers) || cap(made.values) != len(made.values) {
+			t.Errorf("%v: %d headers and %d bytes were made for %d and %d", o, cap(made.headers), cap(made.values), len(made.headers), len(made.values))
+		}
 		if len(headers) != 2 || headers[0].Key != "own" {
 			t.Fatalf("headers %v: want the record's own first", headers)
 		}
