@@ -51,7 +51,7 @@ func TestChangeRoundTrip(t *testing.T) {
 			if err != nil || last != (i == len(records)-1) {
 				t.Fatalf("%v: record %d of %d: last %v, %v", runs, i, len(records), last, err)
 			}
-			learned := append(got.Learned, part.Learned...)
+			learned := slices.Concat(got.Learned, part.Learned)
 			got, got.Learned = part, learned
 		}
 		if fmt.Sprint(got.State) != fmt.Sprint(want.State) || got.Begin != want.Begin || got.Next != want.Next ||
