@@ -19,7 +19,8 @@ type CheckpointHead struct {
 	// LogBegin and LogEnd are offsets of the changelog's partition at the same two
 	// moments: what was learned from Begin on is logged from LogBegin on.
 	LogBegin, LogEnd int64
-	// Added is how many hashes each generation was given, by age.
+	// Added is how many hashes each generation was given before Begin, by its age at
+	// Next.
 	Added [filter.Generations]uint64
 	// Geometry is the filter's kind and parameters. A body of another is of no use.
 	Geometry string

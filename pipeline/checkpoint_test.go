@@ -298,3 +298,44 @@ func TestGivenUpCheckpointsAreLetGo(t *testing.T) {
 		t.Errorf("%d checkpoints were given up, and %d are still held", given, len(e.left))
 	}
 }
+
+// What is learned while a checkpoint is copied may be in it, and is in the changelog.
+// It counts once for the load of its generation, which is more than half full here: a
+// restart that counted it twice would have no room for it.
+func TestWhatIsCopiedAndLoggedCountsOnce(t *testing.T) {
+	s, cfg := durable(t, 1)
+	slowly(&cfg)
+	const ids = 600
+	cfg.Rules.Window.GenerationCapacity = 1000
+	cfg.CheckpointInterval = time.Nanosecond
+	count(s, 0, ids)
+	read := make(chan struct{})
+	shelf := s.log.checkpoints
+	shelf.before = func(step string) error {
+		if step == "write" {
+			<-read // so all but the first records come while the body is copied
+		}
+		return nil
+	}
+	var once sync.Once
+	finished := false
+	cfg.Events.Checkpointed = func(_ Partition, _ time.Duration, _ uint64, err error) { finished = finished || err == nil }
+	m := newMember(s, 1, 10, nil)
+	m.until(func() bool {
+		once.Do(func() { close(read) })
+		return finished
+	})
+	if _, err := run(t, s, m, cfg); err != nil {
+		t.Fatal(err)
+	}
+	count(s, 0, ids) // each once more
+	if _, err := run(t, s, newMember(s, 2, 50, nil), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if shelf.counted("loaded") == 0 {
+		t.Error("no checkpoint was loaded")
+	}
+	if n := len(s.out[p0]); n != ids {
+		t.Errorf("%d records came out, want %d", n, ids)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
 )
 
 // A checkpoint is copied in steps between cycles: then all that a shard remembers
@@ -29,7 +31,8 @@ type copying struct {
 	begin    int64
 	logBegin int64
 	rotation uint64
-	at, end  uint64 // of the body
+	loads    [filter.Generations]uint64 // by age at that rotation
+	at, end  uint64                     // of the body
 	out      *bodyWriter
 }
 
@@ -70,7 +73,8 @@ func (e *Engine) beginCheckpoint() {
 	due.checkpointed = time.Now()
 	e.copying = &copying{
 		part: due, began: due.checkpointed,
-		begin: due.shard.Next(), logBegin: due.logged, rotation: due.shard.State().Window.Rotation,
+		begin: due.shard.Next(), logBegin: due.logged,
+		rotation: due.shard.State().Window.Rotation, loads: due.stats().Loads,
 		end: due.shard.set.BodyBytes(), out: startBodyWriter(e.cfg.Checkpoints, due.name),
 	}
 }
@@ -104,12 +108,22 @@ func (e *Engine) copyOne() bool {
 	c.at = to
 	c.out.write(t.buf)
 	if c.at == c.end {
-		head := c.part.shard.checkpointHead()
-		head.Begin, head.LogBegin, head.LogEnd = c.begin, c.logBegin, c.part.logged
+		head := c.head()
 		c.part.checkpointNext = head.Next
 		c.out.finish(&head)
 	}
 	return true
+}
+
+// head is what the checkpoint says of a body that is copied by now. What was learned
+// meanwhile is in the changelog from the beginning on, and is counted there.
+func (c *copying) head() CheckpointHead {
+	head := c.part.shard.checkpointHead()
+	head.Begin, head.LogBegin, head.LogEnd = c.begin, c.logBegin, c.part.logged
+	if passed := head.State.Window.Rotation - c.rotation; passed < filter.Generations {
+		copy(head.Added[passed:], c.loads[:])
+	}
+	return head
 }
 
 // checkpointed takes note of how a checkpoint ended.

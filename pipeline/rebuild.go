@@ -132,14 +132,13 @@ func (s State) Rewind(next int64) State {
 	return s
 }
 
-// checkpointHead is the head of a checkpoint whose body was copied by now. The
-// caller knows the offsets of its beginning and those of the changelog.
+// checkpointHead is the head of a checkpoint whose body was copied by now, but for
+// what the caller knows of its beginning, and of the changelog.
 func (s *Shard) checkpointHead() CheckpointHead {
 	return CheckpointHead{
 		Partition: s.partition,
 		State:     s.State(),
 		Next:      s.next,
-		Added:     s.window.Stats().Loads,
 		Geometry:  s.set.Geometry(),
 		SetHead:   s.set.AppendHead(nil),
 		BodyBytes: s.set.BodyBytes(),

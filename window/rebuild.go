@@ -164,9 +164,10 @@ func (s State) Forgotten(rotation uint64) bool {
 }
 
 // Loaded says that the set was loaded with what a window held whose state had
-// the given rotation, and whose generations had taken as many hashes, by age. It
-// is called before anything is learned. It fails when that is no earlier state of
-// this window, or one of another span.
+// the given rotation. Added is, by age at that rotation, how many hashes the
+// generations had taken before the first that LearnRun is given: what the set may
+// hold of those is counted by LearnRun. It is called before anything is learned. It
+// fails when that is no earlier state of this window, or one of another span.
 func (r *Rebuilder) Loaded(rotation uint64, added [filter.Generations]uint64) error {
 	if rotation>>lineageShift != r.w.rotation>>lineageShift {
 		return errors.New("load window: the copy is of a window of another span")
@@ -237,7 +238,8 @@ func (r *Rebuilder) holds(offset int64) int {
 }
 
 // LearnRun takes hashes that the window had learned in one run of a batch. Those
-// of forgotten generations are passed over.
+// of forgotten generations are passed over. Each counts for the load of its
+// generation, also where the set holds it already: it was learned there, once.
 func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
 	age := ageOfRun(run, r.w.rotation, r.w.number, r.w.slice)
 	if len(r.age) == 0 || age >= filter.Generations {
@@ -249,23 +251,29 @@ func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
 		for i := range wants {
 			wants[i] = true
 		}
-		r.add(age, hashes[:n], wants)
+		r.w.gens[age].added += r.add(age, hashes[:n], wants)
 		hashes = hashes[n:]
 	}
 	r.settle()
 }
 
-// add learns at most learnAtOnce hashes in the generation of an age.
-func (r *Rebuilder) add(age int, hashes []filter.Hash, wants []bool) {
+// add learns at most learnAtOnce hashes in the generation of an age, as far as that
+// has room. It returns how many of them the generation held before.
+func (r *Rebuilder) add(age int, hashes []filter.Hash, wants []bool) (held uint64) {
 	g, ages := &r.w.gens[age], r.ages[:len(hashes)]
 	added := r.w.set.Learn(age, hashes, wants, r.w.cfg.GenerationCapacity-min(g.added, r.w.cfg.GenerationCapacity), ages)
 	g.added += added
 	for i := range wants {
-		if wants[i] && ages[i]&(1<<age) == 0 { // not yet in this generation
+		switch {
+		case !wants[i]:
+		case ages[i]&(1<<age) != 0:
+			held++
+		default:
 			r.unlearned++
 		}
 	}
 	r.unlearned -= added
+	return held
 }
 
 // earliest is the time below which a record of old generation i may have been

@@ -30,7 +30,8 @@ import (
 //	    72      8  and the one at which it ended
 //	    80      8  offset of the changelog's partition when it began
 //	    88      8  and when it ended
-//	    96     64  8 x 8: hashes that each generation was given, the youngest first
+//	    96     64  8 x 8: hashes that each generation, the youngest first, was given
+//	               before the copying began
 //	   160         the input topic's name
 //	               the filter's geometry in words
 //	               what the filter keeps beside its body
