@@ -28,9 +28,9 @@ func (s *Session) TopicIDs(input string) (in, changelog [16]byte) {
 	return s.found.inputs[input].id, s.found.changelogs[input].id
 }
 
-// changelogBytes is how large a batch a changelog takes: twice the largest record of
-// a change.
-const changelogBytes = 1 << 20
+// changelogBytes is how large a batch a changelog must take: as large as the client
+// makes them, which is twice the largest record of a change.
+const changelogBytes = defaultMaxBytes
 
 // lookAtChangelogs creates and checks the changelogs of the inputs.
 func (f *found) lookAtChangelogs(ctx context.Context, cfg Config, adm *kadm.Client) error {

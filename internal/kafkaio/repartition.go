@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -84,9 +85,13 @@ func (s *Session) compression() string {
 func lookAtRepartition(ctx context.Context, cfg Config, adm *kadm.Client, in input) error {
 	return ensureInternal(ctx, adm, internalTopic{
 		name: cfg.Out, what: "repartition topic", partitions: in.partitions,
-		settings: anyTime(kept()), leastBytes: in.maxBytes + originRoom,
+		settings: anyTime(kept()), leastBytes: routedBytes(in.maxBytes),
 	}, cfg.FixTopics)
 }
+
+// routedBytes is how large a batch the topic between the stages must take for one that
+// an input takes.
+func routedBytes(in int32) int32 { return int32(min(int64(in)+originRoom, math.MaxInt32)) }
 
 // partitionsOf is how many partitions the input of both stages has.
 func partitionsOf(ctx context.Context, adm *kadm.Client, topic string) (int32, error) {

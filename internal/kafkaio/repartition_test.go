@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +17,17 @@ import (
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
+
+// The topic between the stages takes what the input takes, and what says where it was.
+func TestRoutedBytes(t *testing.T) {
+	for in, want := range map[int32]int32{
+		1_000: 1_000 + originRoom, math.MaxInt32 - originRoom: math.MaxInt32, math.MaxInt32 - 1: math.MaxInt32, math.MaxInt32: math.MaxInt32,
+	} {
+		if got := routedBytes(in); got != want {
+			t.Errorf("for batches of %d bytes: %d, want %d", in, got, want)
+		}
+	}
+}
 
 // startStages starts both stages of a scope of the topic. The end of one is the end
 // of the other.
