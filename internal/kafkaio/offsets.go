@@ -42,22 +42,15 @@ func (o offsets) unknown(parts []pipeline.Partition) error {
 	return nil
 }
 
-// quiet is how long waiting for the group's offsets is nothing to talk about.
-const quiet = 5 * time.Second
-
 // committed asks the group's coordinator for all offsets, of which those of some
 // partitions must be known. It waits, until ctx ends, for transactions that are
 // about to commit these, and for a coordinator. What a dead member has left open on
 // other partitions holds nobody up.
 func (s *Session) committed(ctx context.Context, of ...pipeline.Partition) (got offsets, err error) {
-	began := time.Now()
+	ctx = s.warn.aloud(ctx, "cannot read the group's offsets yet, trying again", "group", s.cfg.Group)
 	err = persist(ctx, func() error {
 		if got, err = fetchOffsets(ctx, s.admin, s.cfg.Group); err == nil {
 			err = got.unknown(of)
-		}
-		if err != nil && !isFinal(err) && time.Since(began) > quiet {
-			s.warn.warn("cannot read the group's offsets yet, trying again", "group", s.cfg.Group,
-				"since", time.Since(began).Round(time.Second), "error", err)
 		}
 		return err
 	})

@@ -160,6 +160,7 @@ func (s *RouteSession) Targets() int32 { return s.found.outputs.out.partitions }
 
 // Locate implements [pipeline.RouteSession].
 func (s *RouteSession) Locate(ctx context.Context, p pipeline.Partition, fresh string) (pipeline.Position, error) {
+	ctx = s.aloud(ctx, p)
 	past, err := s.restorer.past(ctx, p)
 	if err != nil {
 		return pipeline.Position{}, fmt.Errorf("locate %s: %w", p, err)

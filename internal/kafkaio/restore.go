@@ -44,6 +44,7 @@ func NewRestorer(s *Session, checkpoints pipeline.Checkpoints) *Restorer {
 
 // Restore implements [pipeline.Restorer].
 func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline.Builder) (pipeline.Restored, error) {
+	ctx = r.session.aloud(ctx, p)
 	past, err := r.past(ctx, p)
 	if err != nil {
 		return pipeline.Restored{}, refusal(p, err)
@@ -81,6 +82,11 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 		}
 	}
 	return pipeline.Restored{Shard: shard, Next: course.next, LogEnd: past.log.stable}, nil
+}
+
+// aloud is a context for the questions about p that it cannot be read without.
+func (s *Session) aloud(ctx context.Context, p pipeline.Partition) context.Context {
+	return s.warn.aloud(ctx, "a partition cannot be read yet: the brokers do not answer for what it needs, trying again", "partition", p.String())
 }
 
 // refusal is the error of a restore, with the way out where there is one.

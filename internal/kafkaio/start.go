@@ -33,14 +33,17 @@ func lookUp(ctx context.Context, list func(context.Context, ...string) (kadm.Lis
 	err = persist(ctx, func() error {
 		listed, err := list(ctx, p.Topic)
 		if err != nil {
-			return err
+			return fmt.Errorf("ask for an offset of %s: %w", p, err)
 		}
 		at, ok := listed.Lookup(p.Topic, p.Number)
-		if !ok {
+		switch {
+		case !ok:
 			return fmt.Errorf("the brokers do not know partition %s", p)
+		case at.Err != nil:
+			return fmt.Errorf("ask for an offset of %s: %w", p, at.Err)
 		}
 		offset = at.Offset
-		return at.Err
+		return nil
 	})
 	return offset, err
 }
