@@ -153,6 +153,15 @@ func (s State) Rewind(next int64) State {
 	return s
 }
 
+// Following is s where an earlier state of the window had that rotation. One that
+// does not know of it, and counts from the start again, begins a new count.
+func (s State) Following(rotation uint64) State {
+	if s.Rotation < rotation {
+		s.Rotation = (rotation>>lineageShift + 1) << lineageShift
+	}
+	return s
+}
+
 // Forgotten is whether a window at that rotation has forgotten all that was learned
 // before s. Where the slice was changed in between, it has once as many generations
 // have begun since as are live.

@@ -213,3 +213,18 @@ func TestRewind(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFollowing: a state that counts from the start again has a count of its own, so
+// that what was learned before is placed by its time.
+func TestFollowing(t *testing.T) {
+	for _, test := range []struct{ rotation, before, want uint64 }{
+		{rotation: 9, before: 9, want: 9},
+		{rotation: 12, before: 9, want: 12},
+		{rotation: 7, before: 100, want: 1 << 32},
+		{rotation: 7, before: 5<<32 + 100, want: 6 << 32},
+	} {
+		if got := (State{Rotation: test.rotation}).Following(test.before).Rotation; got != test.want {
+			t.Errorf("%d after %d became %d, want %d", test.rotation, test.before, got, test.want)
+		}
+	}
+}

@@ -147,7 +147,7 @@ func (g *Group) steady(ctx context.Context, p pipeline.Partition) (x past, err e
 		if x.log, err = g.asks.logBounds(ctx, p); err != nil {
 			return x, err
 		}
-		if x.last, err = g.asks.lastChange(ctx, p, x.log.start, x.log.stable, x.at.next); err != nil {
+		if x.last, err = g.asks.lastChange(ctx, p, x.log.start, x.log.stable); err != nil {
 			return x, err
 		}
 		var after committed

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/window"
 )
 
 // changelog is the topic that keeps what the shards of one input learn, a partition
@@ -171,9 +172,9 @@ var errOtherInput = errors.New("it is about an input topic of the same name that
 // is a record and a marker.
 const tail = 8
 
-// lastChange is the change below end that a group at that offset goes on from, nil if
-// there is none. What it taught is left out.
-func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, end, at int64) (*loggedChange, error) {
+// lastChange is the change below end that a restore goes on from, nil if there is
+// none. What it taught is left out.
+func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, end int64) (*loggedChange, error) {
 	for back := int64(tail); ; back *= 8 {
 		from := max(start, end-back)
 		var ended []loggedChange
@@ -189,33 +190,34 @@ func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, e
 			}
 		}
 		if len(ended) > 0 || from == start {
-			return decisive(ended, at), nil
+			return decisive(ended), nil
 		}
 	}
 }
 
-// decisive is the one of the changes, in the order of the log, that a group at that
-// offset goes on from: the last one that leads there. A group that was moved back
-// leaves changes behind that reach further, and in a log that is not part of
-// transactions a process that lost the partition without noticing may have written
-// after the one that had it. Where none leads there it is the last one, or among such
-// processes the one that was furthest.
-func decisive(changes []loggedChange, at int64) *loggedChange {
-	if len(changes) == 0 {
-		return nil
-	}
-	for i := len(changes) - 1; i >= 0; i-- {
-		if c := &changes[i]; c.Next == at || c.Acknowledged && c.Begin <= at && at < c.Next {
-			return c
-		}
-	}
-	best := &changes[len(changes)-1]
+// decisive is the one of the changes, in the order of the log, whose state is the
+// newest: the last one. In a log that is not part of transactions a process that lost
+// the partition without noticing may have written after the one that had it. There it
+// is the last one of those whose stream is furthest: that never goes back, also when
+// the group is moved back.
+func decisive(changes []loggedChange) (best *loggedChange) {
 	for i := range changes {
-		if c := &changes[i]; best.Acknowledged && c.Next > best.Next {
+		if c := &changes[i]; best == nil || !c.Acknowledged || !isBehind(c.State.Window, best.State.Window) {
 			best = c
 		}
 	}
 	return best
+}
+
+// isBehind is whether the stream was further in the other state.
+func isBehind(s, other window.State) bool {
+	switch {
+	case s.Rotation != other.Rotation:
+		return s.Rotation < other.Rotation
+	case s.Believed != other.Believed:
+		return other.Believed
+	}
+	return s.StreamTime < other.StreamTime
 }
 
 // logBounds are the ends of a partition of the changelog: what is in it, what can

@@ -68,38 +68,55 @@ func TestCourse(t *testing.T) {
 
 // Of the changes at the end of a changelog the right one says what the state is.
 func TestDecisiveChange(t *testing.T) {
-	change := func(begin, next int64) loggedChange {
-		return loggedChange{last: true, Change: pipeline.Change{Begin: begin, Next: next}}
+	change := func(begin, next, streamTime int64) loggedChange {
+		c := loggedChange{last: true, Change: pipeline.Change{Begin: begin, Next: next}}
+		c.State.Window = window.State{Believed: true, StreamTime: streamTime, Rotation: uint64(streamTime / 10)}
+		return c
 	}
-	acknowledged := func(begin, next int64) loggedChange {
-		c := change(begin, next)
+	acknowledged := func(begin, next, streamTime int64) loggedChange {
+		c := change(begin, next, streamTime)
 		c.Acknowledged = true
 		return c
 	}
+	byClock := acknowledged(0, 100, 1000)
+	byClock.State.Window.Believed, byClock.State.Window.Rotation = false, 2
 	for _, test := range []struct {
 		name    string
-		at      int64
 		changes []loggedChange
 		want    int // -1 for none
 	}{
-		{"there is none", 100, nil, -1},
-		{"the last", 200, []loggedChange{change(0, 100), change(100, 200)}, 1},
-		{"the log has lost its end", 300, []loggedChange{change(0, 100), change(100, 200)}, 1},
-		{"no offset", -1, []loggedChange{change(0, 100), change(100, 200)}, 1},
-		{"moved back just now", 40, []loggedChange{change(0, 100), change(100, 200)}, 1},
-		{"moved back, and on since", 70, []loggedChange{change(100, 200), change(40, 60), change(60, 70)}, 2},
-		{"moved back twice", 40, []loggedChange{change(100, 200), change(50, 70)}, 1},
-		{"moved back, and as far as before", 200, []loggedChange{change(100, 200), change(50, 200)}, 1},
-		{"offsets that were not committed", 100, []loggedChange{acknowledged(0, 100), acknowledged(100, 200)}, 1},
-		{"another wrote late", 210, []loggedChange{acknowledged(100, 150), acknowledged(150, 210), acknowledged(100, 200)}, 1},
-		{"another wrote late, and more than is committed", 150, []loggedChange{acknowledged(100, 150), acknowledged(100, 200)}, 1},
-		{"another wrote before", 150, []loggedChange{acknowledged(100, 200), acknowledged(100, 150)}, 1},
-		{"another wrote late, and no offset", -1, []loggedChange{acknowledged(100, 150), acknowledged(150, 210), acknowledged(100, 200)}, 1},
+		{"there is none", nil, -1},
+		{"the last", []loggedChange{change(0, 100, 10), change(100, 200, 20)}, 1},
+		{"moved back, and on since", []loggedChange{change(100, 200, 20), change(40, 60, 20), change(60, 70, 20)}, 2},
+		{"moved back, and as far as before", []loggedChange{change(100, 200, 20), change(50, 200, 20)}, 1},
+		{"acknowledged", []loggedChange{acknowledged(0, 100, 10), acknowledged(100, 200, 20)}, 1},
+		{"another wrote late", []loggedChange{acknowledged(100, 150, 20), acknowledged(150, 210, 30), acknowledged(100, 200, 29)}, 1},
+		{"another wrote late, and more", []loggedChange{acknowledged(100, 150, 20), acknowledged(100, 200, 25)}, 1},
+		{"another wrote before", []loggedChange{acknowledged(100, 200, 25), acknowledged(100, 150, 20)}, 0},
+		{"moved back, with acknowledgement", []loggedChange{acknowledged(100, 200, 20), acknowledged(40, 60, 20)}, 1},
+		{"a delivery that was changed", []loggedChange{acknowledged(100, 200, 30), change(200, 300, 30)}, 1},
+		{"the first believed time", []loggedChange{byClock, acknowledged(100, 200, 20)}, 1},
 	} {
-		got := decisive(test.changes, test.at)
+		got := decisive(test.changes)
 		if (got == nil) != (test.want < 0) || got != nil && got != &test.changes[test.want] {
 			t.Errorf("%s: got %+v, want the one at %d", test.name, got, test.want)
 		}
+	}
+}
+
+// A group that was moved back to where an earlier change ended goes on from the last
+// one all the same: what is known stays known.
+func TestCourseBackToTheEndOfAChange(t *testing.T) {
+	at := func(begin, next int64, rotation uint64) loggedChange {
+		c := loggedChange{last: true, Change: pipeline.Change{Begin: begin, Next: next}}
+		c.State.Window = window.State{Believed: true, Slice: 10, StreamTime: int64(10 * rotation), Rotation: rotation}
+		return c
+	}
+	changes := []loggedChange{at(0, 100, 4), at(100, 200, 14)}
+	x := past{at: committed{next: 100}, last: decisive(changes)}
+	got, err := x.course()
+	if err != nil || got.why != movedBack || got.next != 100 || got.state.Window.Rotation != 14 {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -411,7 +411,7 @@ func TestRestoreWhileTheLogIsTrimmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.cutLog(log[2].offset + 1)
-		last, err := h.session.lastChange(ctx(t), p, x.log.start, x.log.stable, 120)
+		last, err := h.session.lastChange(ctx(t), p, x.log.start, x.log.stable)
 		if err != nil || last == nil || last.Next != 120 {
 			t.Errorf("the last change is %v, %v", last, err)
 		}

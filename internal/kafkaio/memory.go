@@ -29,6 +29,8 @@ type memory struct {
 	reached int64
 	// gaps are ranges of the input that were judged and that the changelog lacks.
 	gaps []gap
+	// inputRead says that some of it comes from the input.
+	inputRead bool
 
 	said time.Time
 }
@@ -96,7 +98,7 @@ func (m *memory) open(ctx context.Context) (err error) {
 			if err == nil || ctx.Err() != nil {
 				return err
 			}
-			r.session.log.Warn("a checkpoint is of no use", "partition", m.partition.String(), "file", file.Name(), "error", err)
+			r.session.log.Warn("a checkpoint cannot be used: restoring from an older one, or from the changelog instead", "partition", m.partition.String(), "file", file.Name(), "error", err)
 		}
 	}
 	m.rebuild, err = m.builder.Rebuild(m.course.state)
@@ -206,13 +208,16 @@ func (m *memory) readInput(ctx context.Context, from, to int64) (first int64, er
 	if limit := m.rebuild.SizeLimit(); limit > 0 {
 		out.maxBytes = int32(min(limit, int64(out.maxBytes)))
 	}
+	m.inputRead = m.inputRead || first < to
 	read := newReader(s.admin, s.found.inputs[m.partition.Topic].id, m.partition, first)
 	src := &source{}
 	for read.next < to {
 		records, err := read.read(ctx)
 		if errors.Is(err, kerr.OffsetOutOfRange) {
 			// Retention is faster than we are.
-			if first, err = lookUp(ctx, kadm.NewClient(s.admin).ListStartOffsets, m.partition); err == nil && first > read.next && first <= to {
+			var start int64
+			if start, err = lookUp(ctx, kadm.NewClient(s.admin).ListStartOffsets, m.partition); err == nil && start > read.next {
+				first = min(start, to)
 				s.log.Warn("the input loses records while they are restored: duplicates of them pass",
 					"partition", m.partition.String(), "from", read.next, "to", first-1)
 				read.next = first

@@ -70,6 +70,8 @@ func (x *past) course() (course, error) {
 			return course{}, err
 		}
 		if err == nil {
+			// An earlier version writes no changes, and counts no rotations.
+			state.Window = state.Window.Following(x.last.State.Window.Rotation)
 			c.why, c.state = tailLost, state
 		}
 	case at < x.last.Next && x.last.Acknowledged && at >= x.last.Begin:
@@ -96,7 +98,7 @@ func (r *Restorer) past(ctx context.Context, p pipeline.Partition) (past, error)
 			if x.log, err = s.logBounds(ctx, p); err != nil {
 				return past{}, err
 			}
-			if x.last, err = s.lastChange(ctx, p, x.log.start, x.log.stable, x.at.next); err != nil {
+			if x.last, err = s.lastChange(ctx, p, x.log.start, x.log.stable); err != nil {
 				return past{}, err
 			}
 		}

@@ -46,7 +46,7 @@ func TestTrimLog(t *testing.T) {
 		if err != nil || first == nil {
 			t.Fatalf("the first change is %v, %v", first, err)
 		}
-		last, err := r.session.lastChange(ctx(t), p, after.start, after.stable, -1)
+		last, err := r.session.lastChange(ctx(t), p, after.start, after.stable)
 		if err != nil || last == nil {
 			t.Fatalf("the last change is %v, %v", last, err)
 		}
