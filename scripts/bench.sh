@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures what README.md and docs/BENCHMARKS.md say, and writes it there: the
-# engine in memory, and the whole path on a broker. Run nothing else meanwhile.
+# engine in memory, the whole path on a broker, and a restore. Run nothing else
+# meanwhile.
 #
 #   scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]
 #
@@ -28,6 +29,9 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 build/bin/streamdedup bench engine --memory "$memory" --fpr 0.01 >"$out/engine"
+STREAMDEDUP_REQUIRE_KAFKA=1 STREAMDEDUP_LONG=1 KAFKA_BROKERS=$brokers go test -count=1 -timeout 20m -v \
+	-run '^TestRestoreOfManyIDs$' ./internal/e2e >"$out/log"
+sed -n 's/^.*figure: //p' "$out/log" >"$out/restore"
 build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs "$pairs" >"$out/kafka"
 
 # block prints a measurement as an indented block.
@@ -56,6 +60,15 @@ From topic to topic on one broker that shares the processors with the client, by
 
 TEXT
 	block kafka
+	cat <<'TEXT'
+
+## A memory comes back
+
+A hundred million IDs in one partition, 1% false positives, layout fast: from the changelog on that broker, and after a kill -9 from a checkpoint on the local disk.
+`TestRestoreOfManyIDs` measures it, and checks that what was known is known.
+
+TEXT
+	block restore
 } >docs/BENCHMARKS.md
 
 # In the README the same stands between two comments.
