@@ -40,11 +40,18 @@ type found struct {
 	codec   kgo.CompressionCodec
 	// changelogs are by input, none where changes are not logged.
 	changelogs map[string]changelog
+	// sources are what people call the inputs, with their limits.
+	sources map[string]input
 }
 
 // errUnreachable is the error of brokers of which none answers. Likely the address
 // is wrong, which no patience heals.
 var errUnreachable = errors.New("reach the brokers")
+
+func unreachable(cfg Config, err error) error {
+	return hinted("check the address, that the broker runs, and the TLS and SASL settings",
+		"%w at %s: %w", errUnreachable, strings.Join(cfg.Brokers, ","), err)
+}
 
 // look checks at the start whatever would fail later: that brokers answer, that
 // topics exist and fit each other, and that limits allow what is asked for. What a
@@ -74,7 +81,7 @@ func (f found) warn(log *slog.Logger) {
 			log.Warn("a topic that is written has cleanup.policy=compact: a record without a key will end the process, "+
 				"and of records with the same key only the last one stays", "topic", to.topic)
 		}
-		for topic, in := range f.inputs {
+		for topic, in := range f.sources {
 			if in.maxBytes > to.maxBytes {
 				log.Warn("a topic that is written takes smaller records than the input: what is too large for it is diverted, "+
 					"or stops its partition", "topic", to.topic, "max_message_bytes", to.maxBytes, "input", topic, "input_max_message_bytes", in.maxBytes)
@@ -87,8 +94,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	adm := kadm.NewClient(cl)
 	meta, err := adm.Metadata(ctx, append([]string{cfg.Out}, cfg.In...)...)
 	if err != nil {
-		return found{}, hinted("check the address, that the broker runs, and the TLS and SASL settings",
-			"%w at %s: %w", errUnreachable, strings.Join(cfg.Brokers, ","), err)
+		return found{}, unreachable(cfg, err)
 	}
 	f := found{cluster: meta.Cluster, inputs: map[string]input{}}
 	partitions, err := f.lookAtInputs(ctx, cfg, adm, meta)
@@ -100,10 +106,13 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 			return found{}, err
 		}
 	}
+	f.sources = f.inputs
 	if cfg.source != "" {
-		if partitions, err = partitionsOf(ctx, adm, cfg.source); err != nil {
+		source, err := lookAtSource(ctx, adm, cfg.source)
+		if err != nil {
 			return found{}, err
 		}
+		partitions, f.sources = source.partitions, map[string]input{cfg.source: source}
 	}
 	for _, to := range []struct {
 		name string

@@ -67,9 +67,10 @@ type Config struct {
 	Logger *slog.Logger
 
 	// routes makes the session the first stage of a scope of the topic, and source
-	// the second, behind the input of that name. See OpenStages.
-	routes bool
-	source string
+	// the second, behind the input of that name. The first knows the group of the
+	// second as judge. See OpenStages.
+	routes        bool
+	judge, source string
 }
 
 // The defaults, for whoever binds flags.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -28,7 +27,7 @@ func (c Config) stages() (route, judge Config) {
 	route, judge = c, c
 	route.Group = RepartitionGroup(c.Group)
 	route.Out, route.Divert, route.CreateTopics, route.Changelog = topic, "", false, false
-	route.routes = true
+	route.routes, route.judge = true, c.Group
 	// What is in the topic is ours from its beginning on.
 	judge.In, judge.Start = []string{topic}, Start{}
 	judge.source = c.In[0]
@@ -92,50 +91,6 @@ func lookAtRepartition(ctx context.Context, cfg Config, adm *kadm.Client, in inp
 // routedBytes is how large a batch the topic between the stages must take for one that
 // an input takes.
 func routedBytes(in int32) int32 { return int32(min(int64(in)+originRoom, math.MaxInt32)) }
-
-// partitionsOf is how many partitions the input of both stages has.
-func partitionsOf(ctx context.Context, adm *kadm.Client, topic string) (int32, error) {
-	details, err := adm.ListTopics(ctx, topic)
-	if err == nil {
-		err = details[topic].Err
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look at input topic %q: %w", topic, err)
-	}
-	return int32(len(details[topic].Partitions)), nil
-}
-
-// checkScope refuses a group that was run with the other scope: it would begin
-// anew, and all that it has written would come out again.
-func (s *Session) checkScope(ctx context.Context) error {
-	if s.cfg.routes {
-		return nil // the other stage looks
-	}
-	other, was := RepartitionTopic(s.cfg.Group, s.cfg.input()), pipeline.ScopeTopic
-	if s.cfg.source != "" {
-		other, was = s.cfg.source, pipeline.ScopePartition
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.TxnTimeout)
-	defer cancel()
-	var got kadm.OffsetResponses
-	err := persist(ctx, func() (err error) {
-		got, err = kadm.NewClient(s.admin).FetchOffsets(ctx, s.cfg.Group)
-		if errors.Is(err, kerr.GroupIDNotFound) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("fetch the offsets of group %q: %w", s.cfg.Group, err)
-	}
-	for number, at := range got[other] {
-		if at.At >= 0 {
-			return hinted("go back to --scope "+was.String()+", or begin anew under another --group",
-				"group %q was run with --scope %s: it has an offset of %s/%d", s.cfg.Group, was, other, number)
-		}
-	}
-	return nil
-}
 
 // RouteSession is the member of a group that shares an input out. It implements
 // [pipeline.RouteSession].

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -308,13 +309,21 @@ func TestGroupKeepsItsScope(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "was run with --scope partition") {
 			t.Errorf("scope topic after scope partition: %v", err)
 		}
+		topic := RepartitionTopic(s.cfg.Group, s.cfg.In[0])
+		if made, err := kadm.NewClient(s.client()).ListTopics(ctx(t), topic); err != nil || made.Has(topic) {
+			t.Errorf("the refused start has made %s: %v", topic, err)
+		}
 
 		s = newScene(t, brokers, 2)
+		log := s.logged()
 		s.unique(5)
 		r = s.startStages(s.cfg)
 		r.judged(10)
 		if err := r.finish(); err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(log.String(), "takes smaller records than the input") {
+			t.Errorf("the output is as large as the input, and the log says otherwise:\n%s", log)
 		}
 		if _, err := Open(ctx(t), s.cfg); err == nil || !strings.Contains(err.Error(), "was run with --scope topic") {
 			t.Errorf("scope partition after scope topic: %v", err)

@@ -66,8 +66,8 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
 		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack, lag: newLags(),
 	}
-	if s.found, err = look(ctx, cfg, admin); err == nil {
-		err = s.checkScope(ctx)
+	if err = checkScope(ctx, cfg, admin); err == nil {
+		s.found, err = look(ctx, cfg, admin)
 	}
 	if err == nil {
 		err = s.join(ctx)
