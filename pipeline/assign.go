@@ -119,7 +119,11 @@ func (e *Engine) adopt(ctx context.Context) error {
 		}
 		p.shard = r.restored.Shard
 		p.shard.Begin(r.restored.Next)
-		p.bytes = p.stats().Bytes
+		stats, ids := p.stats(), uint64(0)
+		for _, load := range stats.Loads {
+			ids += load
+		}
+		p.bytes = stats.Bytes
 		p.logged = r.restored.LogEnd
 		p.checkpointed, p.checkpointNext = time.Now(), r.restored.Next
 		p.epoch = e.session.Resume(p.name, r.restored.Next)
@@ -127,7 +131,7 @@ func (e *Engine) adopt(ctx context.Context) error {
 			e.cfg.Events.Restored(p.name, r.took)
 		}
 		e.cfg.Logger.Info("partition restored", "partition", p.name.String(),
-			"took", r.took.Round(time.Microsecond), "next", r.restored.Next)
+			"took", r.took.Round(time.Microsecond), "from", r.restored.From, "ids", ids, "next", r.restored.Next)
 	}
 }
 

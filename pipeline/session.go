@@ -132,6 +132,8 @@ type Restored struct {
 	Next  int64
 	// LogEnd is the end of the changelog's partition, whose changes are all in it.
 	LogEnd int64
+	// From says in a word or two where the memory came from, for the log.
+	From string
 }
 
 var (

@@ -98,7 +98,7 @@ func (m *memory) open(ctx context.Context) (err error) {
 			if err == nil || ctx.Err() != nil {
 				return err
 			}
-			r.session.log.Warn("a checkpoint cannot be used: restoring from an older one, or from the changelog instead", "partition", m.partition.String(), "file", file.Name(), "error", err)
+			r.session.log.Warn("a checkpoint is of no use: restoring from an older one, or from the changelog instead", "partition", m.partition.String(), "file", file.Name(), "error", err)
 		}
 	}
 	m.rebuild, err = m.builder.Rebuild(m.course.state)

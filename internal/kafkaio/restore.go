@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -47,7 +49,7 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 	ctx = r.session.aloud(ctx, p)
 	past, err := r.past(ctx, p)
 	if err != nil {
-		return pipeline.Restored{}, refusal(p, err)
+		return pipeline.Restored{}, r.refusal(p, err)
 	}
 	if past.begins {
 		return r.begin(ctx, p, b, past.at.next)
@@ -71,8 +73,9 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 	m := &memory{restorer: r, partition: p, builder: b, past: past, course: course, ends: ends}
 	shard, err := m.restore(ctx)
 	if err != nil {
-		return pipeline.Restored{}, refusal(p, err)
+		return pipeline.Restored{}, r.refusal(p, err)
 	}
+	r.tellWindow(p, course.state.Window.Slice, shard.State().Window.Slice)
 	if course.why == notCommitted {
 		// Now: where nothing more is written to the input there is no next commit, and
 		// the group would look behind for as long.
@@ -81,7 +84,7 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 			return pipeline.Restored{}, errors.Join(err, shard.Close())
 		}
 	}
-	return pipeline.Restored{Shard: shard, Next: course.next, LogEnd: past.log.stable}, nil
+	return pipeline.Restored{Shard: shard, Next: course.next, LogEnd: past.log.stable, From: m.sources()}, nil
 }
 
 // aloud is a context for the questions about p that it cannot be read without.
@@ -89,9 +92,33 @@ func (s *Session) aloud(ctx context.Context, p pipeline.Partition) context.Conte
 	return s.warn.aloud(ctx, "a partition cannot be read yet: the brokers do not answer for what it needs, trying again", "partition", p.String())
 }
 
+// fromNothing is the source of a memory that has seen nothing.
+const fromNothing = "nothing"
+
+// sources says where the memory came from.
+func (m *memory) sources() string {
+	var all []string
+	if m.first < 0 {
+		all = append(all, "checkpoint")
+	}
+	if m.past.last != nil && m.from < m.past.log.stable {
+		all = append(all, "changelog")
+	}
+	if m.inputRead {
+		all = append(all, "input")
+	}
+	if len(all) == 0 {
+		return fromNothing
+	}
+	return strings.Join(all, "+")
+}
+
 // refusal is the error of a restore, with the way out where there is one.
-func refusal(p pipeline.Partition, err error) error {
-	const anew = "use another --group, or begin anew with `streamdedup state reset`"
+func (r *Restorer) refusal(p pipeline.Partition, err error) error {
+	anew := "use another --group, or begin anew with `streamdedup state reset`"
+	if r.session.cfg.source != "" {
+		anew = "use another --group" // reset knows one stage only
+	}
 	switch {
 	case errors.Is(err, pipeline.ErrForeignState):
 		return hinted("use the settings it was made with; to change them, "+anew, "restore %s: %w", p, err)
@@ -120,7 +147,7 @@ func (r *Restorer) begin(ctx context.Context, p pipeline.Partition, b pipeline.B
 		return pipeline.Restored{}, errors.Join(err, shard.Close())
 	}
 	r.session.log.Info("partition begins", "partition", p.String(), "offset", start)
-	return pipeline.Restored{Shard: shard, Next: start}, nil
+	return pipeline.Restored{Shard: shard, Next: start, From: fromNothing}, nil
 }
 
 // without goes on without a state where that is allowed.
@@ -128,7 +155,7 @@ func (r *Restorer) without(p pipeline.Partition, b pipeline.Builder, at committe
 	s := r.session
 	switch {
 	case !errors.Is(cause, pipeline.ErrNoState):
-		return pipeline.Restored{}, refusal(p, cause)
+		return pipeline.Restored{}, r.refusal(p, cause)
 	case !s.cfg.AllowColdStart:
 		return pipeline.Restored{}, hinted("if duplicates may pass until the window is full again, add --allow-cold-start",
 			"restore %s: group %q is at offset %d and its state is missing: %w", p, s.cfg.Group, at.next, cause)
@@ -138,7 +165,7 @@ func (r *Restorer) without(p pipeline.Partition, b pipeline.Builder, at committe
 		return pipeline.Restored{}, fmt.Errorf("restore %s: %w", p, err)
 	}
 	s.log.Warn("cold start: duplicates of earlier records pass", "partition", p.String(), "offset", at.next)
-	return pipeline.Restored{Shard: shard, Next: at.next}, nil
+	return pipeline.Restored{Shard: shard, Next: at.next, From: fromNothing}, nil
 }
 
 // ends are the first offset of a partition and the one after its last.
@@ -187,4 +214,18 @@ func (r *Restorer) tell(p pipeline.Partition, past past, c course) {
 	case tailLost:
 		log.Warn("the changelog has lost its end: the records are learned from the input", "from", past.last.Next, "to", c.next-1)
 	}
+}
+
+// tellWindow says that the window has another length than the one before. Of that
+// only the length of a generation is known, which is some milliseconds longer.
+func (r *Restorer) tellWindow(p pipeline.Partition, before, now int64) {
+	if before == now {
+		return
+	}
+	length := func(slice int64) time.Duration {
+		d := time.Duration(slice*filter.Sealed) * time.Millisecond
+		return max(d.Truncate(time.Second), min(d, time.Second))
+	}
+	r.session.log.Info("the window has another length: what is known is carried over",
+		"partition", p.String(), "window_before", length(before), "window", length(now))
 }
