@@ -201,26 +201,32 @@ func (s *Session) hopeless(ctx context.Context, cause error) error {
 	return nil
 }
 
-// madeAnew is an error if a topic that we write to is not the one that it was: the
-// client goes on asking for that.
+// madeAnew is an error if a topic that we write to is not the one that it was, or is
+// no more: the client goes on asking for that. Only a second look says that it is no
+// more.
 func (s *Session) madeAnew(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	written := map[string]kadm.TopicID{}
-	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
-		if to != nil {
-			written[to.topic] = to.id
+	written, gone := s.written(), map[string]bool{}
+	for {
+		details, err := kadm.NewClient(s.admin).ListTopics(ctx, slices.Collect(maps.Keys(written))...)
+		if err != nil {
+			return nil
+		}
+		missing := false
+		for topic, was := range written {
+			if err := was.another(topic, details[topic], gone[topic]); err != nil {
+				return fmt.Errorf("%w: %w", err, cause)
+			}
+			gone[topic] = isMissing(details[topic])
+			missing = missing || gone[topic]
+		}
+		if !missing || pause(ctx, secondLook) != nil {
+			return nil
 		}
 	}
-	for _, log := range s.found.changelogs {
-		written[log.name] = log.id
-	}
-	details, err := kadm.NewClient(s.admin).ListTopics(ctx, slices.Collect(maps.Keys(written))...)
-	for topic, id := range written {
-		if now := details[topic]; err == nil && now.Err == nil && now.ID != id {
-			return hinted("start again to go on; what the old topic held is not written again",
-				"topic %q was deleted and made again: %w", topic, cause)
-		}
-	}
-	return nil
 }
+
+// secondLook is how much later madeAnew looks again: a broker that has just come back
+// knows its topics by then.
+const secondLook = time.Second

@@ -127,7 +127,9 @@ func (r *reader) find(ctx context.Context) error {
 		return fmt.Errorf("look for the leader of %s: %w", r.partition, topic.Err)
 	}
 	if topic.ID != r.topicID {
-		return fmt.Errorf("%w: %w", errUnreadable, madeAnew(r.partition.Topic, r.topicID, topic.ID))
+		// What that means for the group is looked at before anything else is.
+		was := topicThen{"topic", r.topicID, "start again: it goes on, or says the way out"}
+		return fmt.Errorf("%w: %w", errUnreadable, was.madeAnew(r.partition.Topic, topic.ID))
 	}
 	leader, ok := topic.Partitions[r.partition.Number]
 	if !ok || leader.Leader < 0 {

@@ -12,22 +12,61 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// These are surprises of the input: what is not as it was when the process began.
+// These are surprises of the topics: what is not as it was when the process began.
 // After none of them it is safe to go on, since positions, or what a partition
 // remembers, would be of something else. Each is an error that says from what to
 // what, and the way out.
 
 // wayAnew is the way out where nothing of the group is of use any more.
-const wayAnew = "the group's offsets and its state are those of the old topic: drop them with `streamdedup state reset`, " +
-	"or begin anew under another --group"
+const wayAnew = "the group's offsets and its state are those of the old topic: begin anew under another --group, " +
+	"or, unless it runs with --scope topic, drop them with `streamdedup state reset`"
 
-func madeAnew(topic string, was, is kadm.TopicID) error {
-	return hinted(wayAnew, "input topic %q was deleted and made again: its ID was %s, now it is %s", topic, was, is)
+// topicThen is a topic as it was at the start.
+type topicThen struct {
+	what string // it is, in the words of the guide
+	id   kadm.TopicID
+	// way is the way out where it is another one, or none, by now.
+	way string
 }
 
-func deleted(topic string, id kadm.TopicID) error {
-	return hinted(wayAnew, "input topic %q, ID %s, was deleted", topic, id)
+func (in input) then() topicThen { return topicThen{"input topic", in.id, wayAnew} }
+
+// written are the topics that we write to.
+func (s *Session) written() map[string]topicThen {
+	const goOn = "start again to go on, with the topic made again; what the old one held is not written again"
+	written := map[string]topicThen{}
+	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
+		if to != nil {
+			written[to.topic] = topicThen{"output topic", to.id, goOn}
+		}
+	}
+	if s.cfg.routes {
+		written[s.cfg.Out] = topicThen{"repartition topic", s.found.outputs.out.id, wayAnew}
+	}
+	for _, log := range s.found.changelogs {
+		written[log.name] = topicThen{"changelog topic", log.id,
+			"start again to go on: it is made again, and what it knew is learned from the input, as far as that reaches back"}
+	}
+	return written
 }
+
+// another is an error if a topic is another one now, or none. Gone says that it was
+// missing the last time, too: a broker that has just come back may not know it yet.
+func (t topicThen) another(topic string, now kadm.TopicDetail, gone bool) error {
+	switch unknown := (kadm.TopicID{}); {
+	case isMissing(now) && gone:
+		return hinted(t.way, "%s %q, ID %s, was deleted", t.what, topic, t.id)
+	case now.Err == nil && now.ID != t.id && now.ID != unknown && t.id != unknown:
+		return t.madeAnew(topic, now.ID)
+	}
+	return nil
+}
+
+func (t topicThen) madeAnew(topic string, is kadm.TopicID) error {
+	return hinted(t.way, "%s %q was deleted and made again: its ID was %s, now it is %s", t.what, topic, t.id, is)
+}
+
+func isMissing(now kadm.TopicDetail) bool { return errors.Is(now.Err, kerr.UnknownTopicOrPartition) }
 
 func grown(topic string, was input, is int32) error {
 	if was.shared {
@@ -40,18 +79,13 @@ func grown(topic string, was input, is int32) error {
 		"input topic %q had %d partitions, now it has %d: IDs may have moved to partitions that do not know them", topic, was.partitions, is)
 }
 
-// surprise compares an input with what it was. Gone says that the topic was
-// missing the last time, too: a broker that has just come back may not know it yet.
+// surprise compares an input with what it was, see another.
 func surprise(topic string, was input, now kadm.TopicDetail, gone bool) error {
-	switch unknown := (kadm.TopicID{}); {
-	case errors.Is(now.Err, kerr.UnknownTopicOrPartition) && gone:
-		return deleted(topic, was.id)
-	case now.Err != nil:
-		return nil
-	case now.ID != was.id && now.ID != unknown && was.id != unknown:
-		return madeAnew(topic, was.id, now.ID)
-	case int32(len(now.Partitions)) > was.partitions:
-		return grown(topic, was, int32(len(now.Partitions)))
+	if err := was.then().another(topic, now, gone); err != nil {
+		return err
+	}
+	if n := int32(len(now.Partitions)); now.Err == nil && n > was.partitions {
+		return grown(topic, was, n)
 	}
 	return nil
 }

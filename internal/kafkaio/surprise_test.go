@@ -2,9 +2,12 @@ package kafkaio
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +95,87 @@ func TestRunningProcessNoticesItsInput(t *testing.T) {
 			})
 		}
 	})
+}
+
+// So it does when a topic that it writes to is gone: a restore would wait for the
+// changelog, and a cycle for the output, for as long as they are missing.
+func TestRunningProcessNoticesWhatItWrites(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		for name, topic := range map[string]func(Config) string{
+			"changelog topic": func(c Config) string { return ChangelogTopic(c.Group, c.In[0]) },
+			"output topic":    func(c Config) string { return c.Out },
+		} {
+			for _, again := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s made again %v", name, again), func(t *testing.T) {
+					t.Parallel()
+					s := newScene(t, brokers, 2)
+					s.cfg.Changelog, s.rules.LogChanges = true, true
+					s.unique(10)
+					r := s.start()
+					r.judged(20)
+					adm, gone := kadm.NewClient(s.client()), topic(s.cfg)
+					s.deleteAfter(ChangelogTopic(s.cfg.Group, s.cfg.In[0]))
+					if _, err := adm.DeleteTopic(ctx(t), gone); err != nil {
+						t.Fatal(err)
+					}
+					want := name + ` "` + gone + `", ID `
+					if again {
+						until(t, "the topic is made again", func() bool {
+							_, err := adm.CreateTopic(ctx(t), 2, -1, nil, gone)
+							return err == nil
+						})
+						want = name + ` "` + gone + `" was deleted and made again: its ID was `
+					}
+					if err := r.ended(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(hintOf(err), "start again to go on") {
+						t.Errorf("the engine ended with %v (hint %q), want %s", err, hintOf(err), want)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A cycle that fails since the output is gone says so, and looks twice: a broker that
+// has just come back may not know its topics.
+func TestMadeAnewLooksTwice(t *testing.T) {
+	cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
+	s := newScene(t, cluster.ListenAddrs(), 1)
+	h := s.byHand()
+	h.assigned(1)
+	var missing, looks atomic.Int32 // how many answers from now on do not know the topic
+	cluster.ControlKey(kmsg.NewPtrMetadataRequest().Key(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		ask := req.(*kmsg.MetadataRequest)
+		if looks.Add(1) > missing.Load() {
+			return nil, nil, false
+		}
+		resp := ask.ResponseKind().(*kmsg.MetadataResponse)
+		for _, topic := range ask.Topics {
+			none := kmsg.NewMetadataResponseTopic()
+			none.Topic, none.TopicID, none.ErrorCode = topic.Topic, topic.TopicID, kerr.UnknownTopicOrPartition.Code
+			resp.Topics = append(resp.Topics, none)
+		}
+		return resp, nil, true
+	})
+	h.session.watcher.close() // it asks, too
+	cause := errors.New("cause")
+	ask := func(n int32) error {
+		if err := pause(ctx(t), 2*metadataMinAge); err != nil { // for so long the client keeps an answer
+			t.Fatal(err)
+		}
+		looks.Store(0)
+		missing.Store(n)
+		return h.session.madeAnew(ctx(t), cause)
+	}
+	if err := ask(1); err != nil || looks.Load() < 2 {
+		t.Errorf("a broker that knows the topic again: %v, asked %d times", err, looks.Load())
+	}
+	err := ask(1000)
+	missing.Store(0)
+	if err == nil || !strings.Contains(err.Error(), "was deleted") || !errors.Is(err, cause) || hintOf(err) == "" {
+		t.Errorf("the topics were deleted: %v (hint %q)", err, hintOf(err))
+	}
 }
 
 // stopped polls until a partition stops, and returns why.

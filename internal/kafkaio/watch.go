@@ -2,6 +2,8 @@ package kafkaio
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,12 +13,13 @@ import (
 )
 
 // watcher asks the brokers, again and again, for what no fetch tells: the ends of
-// partitions that nobody fetches, and whether the inputs are what they were. The
+// partitions that nobody fetches, and whether the topics are what they were. The
 // client would notice a topic that was made anew late or never, and new partitions
-// only after minutes.
+// only after minutes; a restore would wait for a changelog that is no more.
 type watcher struct {
 	session *Session
 	inputs  map[string]input // as they were at the start
+	written map[string]topicThen
 	cancel  context.CancelFunc
 	done    chan struct{}
 
@@ -32,7 +35,7 @@ const watchInterval = 5 * time.Second
 // watch asks until it is closed.
 func (s *Session) watch() *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watcher{session: s, inputs: s.found.inputs, cancel: cancel, done: make(chan struct{}), gone: map[string]bool{}}
+	w := &watcher{session: s, inputs: s.found.inputs, written: s.written(), cancel: cancel, done: make(chan struct{}), gone: map[string]bool{}}
 	go func() {
 		defer close(w.done)
 		var before judged
@@ -92,25 +95,27 @@ func (w *watcher) ends(ctx context.Context) {
 	}
 }
 
-// compare is the surprise of an input, nil if there is none.
+// compare is the surprise of a topic, nil if there is none.
 func (w *watcher) compare(ctx context.Context) error {
 	s := w.session
-	now, err := kadm.NewClient(s.admin).ListTopics(ctx, s.cfg.In...)
+	now, err := kadm.NewClient(s.admin).ListTopics(ctx, slices.AppendSeq(slices.Clone(s.cfg.In), maps.Keys(w.written))...)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.warn.warn("cannot look whether the input is what it was", "error", err)
+			s.warn.warn("cannot look whether the topics are what they were", "error", err)
 		}
 		return nil
 	}
-	for topic, was := range w.inputs {
-		detail, ok := now[topic]
-		if !ok {
-			continue
+	for topic, detail := range now {
+		var err error
+		if in, ok := w.inputs[topic]; ok {
+			err = surprise(topic, in, detail, w.gone[topic])
+		} else if out, ok := w.written[topic]; ok {
+			err = out.another(topic, detail, w.gone[topic])
 		}
-		if err := surprise(topic, was, detail, w.gone[topic]); err != nil {
+		if err != nil {
 			return err
 		}
-		w.gone[topic] = detail.Err != nil
+		w.gone[topic] = isMissing(detail)
 	}
 	return nil
 }
