@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -25,7 +24,9 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 		e.lose(ctx, a.Partition)
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
-		p.cancel = e.restores.start(ctx, e.restorer, a, e.cfg.Rules)
+		p.cancel = e.restores.start(ctx, a, func(ctx context.Context) (Restored, error) {
+			return e.restorer.Restore(ctx, a.Partition, builder{e.cfg.Rules, a.Partition})
+		})
 	}
 	for _, s := range polled.Stopped {
 		if p := e.parts[s.Partition]; p != nil && p.halted == nil {
@@ -104,7 +105,7 @@ func (e *Engine) adopt(ctx context.Context) error {
 		if p == nil || p.assignment != r.assigned.Epoch || p.shard != nil {
 			// Lost meanwhile. What it would have been is another's to know.
 			if r.err == nil {
-				e.close(r.assigned.Partition, r.restored.Shard)
+				e.close(r.assigned.Partition, r.is.Shard)
 			}
 			continue
 		}
@@ -115,100 +116,23 @@ func (e *Engine) adopt(ctx context.Context) error {
 			continue // the session will say so, too
 		}
 		if r.err != nil {
-			return e.restoreFailed(p.name, r.err)
+			return failed("restore", p.name, r.err, e.cfg.Logger)
 		}
-		p.shard = r.restored.Shard
-		p.shard.Begin(r.restored.Next)
+		p.shard = r.is.Shard
+		p.shard.Begin(r.is.Next)
 		stats, ids := p.stats(), uint64(0)
 		for _, load := range stats.Loads {
 			ids += load
 		}
 		p.bytes = stats.Bytes
-		p.logged = r.restored.LogEnd
-		p.checkpointed, p.checkpointNext = time.Now(), r.restored.Next
-		p.epoch = e.session.Resume(p.name, r.restored.Next)
+		p.logged = r.is.LogEnd
+		p.checkpointed, p.checkpointNext = time.Now(), r.is.Next
+		p.epoch = e.session.Resume(p.name, r.is.Next)
 		if e.cfg.Events.Restored != nil {
 			e.cfg.Events.Restored(p.name, r.took)
 		}
 		e.cfg.Logger.Info("partition restored", "partition", p.name.String(),
-			"took", r.took.Round(time.Microsecond), "from", r.restored.From, "ids", ids, "next", r.restored.Next)
-	}
-}
-
-// restoreFailed is the error that a failed restore ends the engine with: a
-// restorer's own says which partition it is about.
-func (e *Engine) restoreFailed(p Partition, err error) error {
-	if bug := (*panicError)(nil); errors.As(err, &bug) {
-		bug.log(e.cfg.Logger, p)
-		return fmt.Errorf("restore %s: %w", p, err)
-	}
-	return err
-}
-
-// restore is the end of one restore.
-type restore struct {
-	assigned Assigned
-	restored Restored
-	err      error
-	took     time.Duration
-}
-
-// restores runs restores beside the engine: a partition that is being restored
-// holds nobody up.
-type restores struct {
-	results chan restore
-	group   *sync.WaitGroup
-	pending int
-}
-
-// maxRestores bounds how many results wait to be taken; more restores wait.
-const maxRestores = 64
-
-func newRestores() restores {
-	return restores{results: make(chan restore, maxRestores), group: &sync.WaitGroup{}}
-}
-
-// start restores a partition. The returned function gives up.
-func (r *restores) start(ctx context.Context, from Restorer, a Assigned, rules Config) context.CancelFunc {
-	ctx, cancel := context.WithCancel(ctx)
-	r.pending++
-	r.group.Add(1)
-	go func() {
-		defer r.group.Done()
-		began := time.Now()
-		restored, err := guarded(func() (Restored, error) {
-			return from.Restore(ctx, a.Partition, builder{rules, a.Partition})
-		})
-		r.results <- restore{assigned: a, restored: restored, err: err, took: time.Since(began)}
-	}()
-	return cancel
-}
-
-func (r *restores) running() int { return r.pending }
-
-// next is a restore that has ended, if there is one.
-func (r *restores) next() (restore, bool) {
-	select {
-	case done := <-r.results:
-		r.pending--
-		return done, true
-	default:
-		return restore{}, false
-	}
-}
-
-// wait waits for restores that were all told to give up, and gives back what they
-// made.
-func (r *restores) wait() {
-	go func() {
-		r.group.Wait()
-		close(r.results)
-	}()
-	for done := range r.results {
-		if done.restored.Shard != nil {
-			// Nobody is left to tell: the process ends.
-			_ = done.restored.Shard.Close()
-		}
+			"took", r.took.Round(time.Microsecond), "from", r.is.From, "ids", ids, "next", r.is.Next)
 	}
 }
 

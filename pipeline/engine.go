@@ -84,7 +84,7 @@ type Engine struct {
 	parts    map[Partition]*part
 	totals   Counts
 	settled  [Lost + 1]uint64
-	restores restores
+	restores beside[Restored]
 	open     cycle
 	flying   []flight      // batches that workers have, in the order of reading
 	broken   error         // a worker's panic
@@ -142,12 +142,16 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 			e.cfg.Logger.Warn("a worker is not pinned", "error", w.pinned)
 		}
 	}
-	e.restores = newRestores()
+	e.restores = newBeside[Restored]()
 	defer func() {
 		for p := range e.parts {
 			e.drop(p)
 		}
-		e.restores.wait()
+		e.restores.wait(func(made Restored) {
+			if made.Shard != nil {
+				_ = made.Shard.Close() // nobody is left to tell: the process ends
+			}
+		})
 		for _, w := range e.left {
 			<-w.done
 		}
@@ -208,7 +212,7 @@ func (e *Engine) patience(end time.Time) time.Duration {
 		return 0 // they wait to be delivered
 	}
 	left := max(0, time.Until(end))
-	if e.restores.running() > 0 {
+	if e.restores.pending > 0 {
 		return min(left, restorePatience)
 	}
 	return left

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +100,7 @@ type Router struct {
 
 	lanes    map[Partition]*lane
 	order    []*lane // the same, in order
-	locates  locates
+	locates  beside[Position]
 	open     cycle
 	blocked  bool // all that is read waits for other instances
 	survey   *Survey
@@ -137,12 +136,12 @@ const timeArrival = "arrival"
 // Run cycles until ctx ends, and then finishes the open cycle and leaves. It
 // returns nil only after such a clean stop with no partition stopped.
 func (r *Router) Run(ctx context.Context) (err error) {
-	r.locates = newLocates()
+	r.locates = newBeside[Position]()
 	defer func() {
 		for _, l := range r.order {
 			l.cancel()
 		}
-		r.locates.wait()
+		r.locates.wait(func(Position) {})
 	}()
 	for err == nil && ctx.Err() == nil {
 		err = r.cycle(ctx)
@@ -317,53 +316,4 @@ func (r *Router) publish() {
 		})
 	}
 	r.snapshot.Store(s)
-}
-
-// locates asks beside the router where partitions go on.
-type locates struct {
-	results chan locate
-	group   *sync.WaitGroup
-	pending int
-}
-
-type locate struct {
-	assigned Assigned
-	at       Position
-	err      error
-}
-
-func newLocates() locates {
-	return locates{results: make(chan locate, maxRestores), group: &sync.WaitGroup{}}
-}
-
-// start asks for one partition. The returned function gives up.
-func (l *locates) start(ctx context.Context, from RouteSession, a Assigned, fresh string) context.CancelFunc {
-	ctx, cancel := context.WithCancel(ctx)
-	l.pending++
-	l.group.Go(func() {
-		at, err := from.Locate(ctx, a.Partition, fresh)
-		l.results <- locate{a, at, err}
-	})
-	return cancel
-}
-
-// next is an answer, if there is one.
-func (l *locates) next() (locate, bool) {
-	select {
-	case answer := <-l.results:
-		l.pending--
-		return answer, true
-	default:
-		return locate{}, false
-	}
-}
-
-// wait waits for those who were told to give up.
-func (l *locates) wait() {
-	go func() {
-		l.group.Wait()
-		close(l.results)
-	}()
-	for range l.results { // their answers have nobody to tell
-	}
 }

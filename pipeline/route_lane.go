@@ -65,7 +65,9 @@ func (r *Router) assign(ctx context.Context, polled Polled) {
 		r.order = append(r.order, l)
 		slices.SortFunc(r.order, func(a, b *lane) int { return a.name.compare(b.name) })
 		fresh := RouteState{Partitions: r.cfg.Partitions, Unread: true}
-		l.cancel = r.locates.start(ctx, r.session, a, fresh.String())
+		l.cancel = r.locates.start(ctx, a, func(ctx context.Context) (Position, error) {
+			return r.session.Locate(ctx, a.Partition, fresh.String())
+		})
 	}
 	for _, s := range polled.Stopped {
 		switch l := r.lanes[s.Partition]; {
@@ -115,14 +117,14 @@ func (r *Router) adopt(ctx context.Context) error {
 			continue // lost meanwhile, or the router is stopping
 		}
 		if answer.err != nil {
-			return answer.err
+			return failed("locate", l.name, answer.err, r.cfg.Logger)
 		}
-		state, err := r.state(answer.at)
+		state, err := r.state(answer.is)
 		if err != nil {
 			return err
 		}
-		l.now = routed{answer.at.Next, state}
-		l.start, l.told, l.located = l.now, answer.at.Metadata, true
+		l.now = routed{answer.is.Next, state}
+		l.start, l.told, l.located = l.now, answer.is.Metadata, true
 		l.epoch = r.session.Resume(l.name, l.now.next)
 		r.cfg.Logger.Info("partition located", "partition", l.name.String(), "next", l.now.next)
 	}

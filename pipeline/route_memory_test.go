@@ -85,7 +85,7 @@ func (d *delta) join(n int32, rules Config, own ...int32) *gate {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	r.locates = newLocates()
+	r.locates = newBeside[Position]()
 	g.router = r
 	for _, number := range own {
 		g.give(Partition{"in", number})
