@@ -152,9 +152,7 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 				_ = made.Shard.Close() // nobody is left to tell: the process ends
 			}
 		})
-		for _, w := range e.left {
-			<-w.done
-		}
+		e.awaitDisk()
 		for _, w := range e.workers {
 			w.stop()
 		}
@@ -171,9 +169,24 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 	return errors.Join(err, e.halted(), e.session.Close(closing, leave))
 }
 
-// closeTimeout bounds the goodbye: a broker that does not answer must not keep
-// the process.
+// closeTimeout bounds the goodbye: a broker, or a disk, that does not answer must not
+// keep the process.
 const closeTimeout = 10 * time.Second
+
+// awaitDisk waits for the checkpoints that are on their way to the disk, unless that
+// hangs: what they would be a restart does without.
+func (e *Engine) awaitDisk() {
+	patience := time.NewTimer(closeTimeout)
+	defer patience.Stop()
+	for _, w := range e.left {
+		select {
+		case <-w.done:
+		case <-patience.C:
+			e.cfg.Logger.Warn("the disk of the checkpoints does not answer: going without the last ones", "after", closeTimeout)
+			return
+		}
+	}
+}
 
 // cycle is one cycle. Read this first: everything else is a verb of it.
 func (e *Engine) cycle(ctx context.Context) error {
