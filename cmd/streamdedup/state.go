@@ -65,8 +65,8 @@ func (s *stateSettings) open(ctx context.Context, a *app) (*kafkaio.Group, error
 	}
 	if topic := g.Shared(); topic != "" {
 		g.Close()
-		return nil, withHint(fmt.Errorf("group %q was run with --scope topic: its state is that of the topic in which it shares %q out", s.group, s.in),
-			"inspect and export it with --in "+topic)
+		return nil, withHint(fmt.Errorf("group %q was run with --scope topic: its state is under --in %s", s.group, topic),
+			"inspect and export it there; it cannot be changed: to begin anew, take another --group")
 	}
 	return g, nil
 }

@@ -50,6 +50,7 @@ type importLine struct {
 	Fingerprint string          `json:"fingerprint"`
 	ID          json.RawMessage `json:"id"`
 	Hash        *string         `json:"hash"`
+	Time        json.RawMessage `json:"time"`
 	Partition   *int32          `json:"partition"`
 }
 
@@ -100,7 +101,7 @@ func (r *idReader) take(l *importLine, value []byte) error {
 	seen := seenID{hash: id}
 	var ok bool
 	if seen.time, ok = r.clock.Time(&keys.Record{Value: value}, 0); !ok {
-		return errors.New(`there is no time after 1970 in "time"`)
+		return noTime(l.Time)
 	}
 	if seen.time > r.latest {
 		return withHint(fmt.Errorf("its time %s is ahead of the clock", stamp(seen.time)),
@@ -121,6 +122,15 @@ func (r *idReader) take(l *importLine, value []byte) error {
 	}
 	r.ids[p] = append(r.ids[p], seen)
 	return nil
+}
+
+// noTime is the error of a line without a time that can be read.
+func noTime(text []byte) error {
+	if text == nil {
+		return withHint(errors.New(`there is no "time"`), "give each line one: when its ID was first seen")
+	}
+	return withHint(fmt.Errorf("time %.80s is none that can be read, or not after 1970", text),
+		"write it as 2025-06-01T12:00:00Z, or as a number since 1970 whose unit --time-format names")
 }
 
 // hash is the hash that the line has, or that of its ID.
@@ -222,7 +232,8 @@ func (r *idReader) row(names, row []string) error {
 		case "hash":
 			l.Hash = &text
 		case "time":
-			value = append(append([]byte(`{"time":`), quoted(text)...), '}')
+			l.Time = quoted(text)
+			value = append(append([]byte(`{"time":`), l.Time...), '}')
 		case "partition":
 			n, err := strconv.ParseInt(text, 10, 32)
 			if err != nil {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +22,7 @@ type inspectSettings struct {
 	stateSettings
 	dir    string
 	count  bool
+	whole  bool
 	fpr    float64
 	output string
 }
@@ -33,7 +37,8 @@ func newStateInspectCmd(a *app) *cobra.Command {
 From the brokers: for each partition the committed offset and the state beside it,
 the changelog and its last change. From --state-dir: the checkpoints of this
 machine, with their age, or why one would be refused. Either will do. It changes
-nothing and may be used while instances run.
+nothing and may be used while instances run. Of a checkpoint only the header is
+read; --check reads all of it and compares the checksums.
 
 How many IDs each generation was given is not in the offsets: --count reads the
 whole changelog for it, 8 bytes an ID; a checkpoint knows. How full that is, and
@@ -53,7 +58,9 @@ partition; without one they are unknown (null).`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	s.stateSettings.bind(fs)
-	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` with the checkpoints of this machine")
+	fs.Lookup("brokers").Usage = strings.Replace(fs.Lookup("brokers").Usage, "(required)", "(required without --state-dir)", 1)
+	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` with the checkpoints of this machine, which for run is "+defaultStateDir+" (default none)")
+	fs.BoolVar(&s.whole, "check", false, "read the checkpoints to their end, and compare the checksums (default false)")
 	fs.BoolVar(&s.count, "count", false, "count the IDs of each generation, by reading the whole changelog (default false)")
 	shareFlag.add(fs, &s.fpr, "fpr", "what run was given, for how full a generation is")
 	bindOutput(fs, &s.output)
@@ -106,6 +113,7 @@ func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *insp
 		}
 		report.refuse(s, g, &account)
 		p := partitionOf(&account)
+		report.begin(s.in, &p)
 		if s.count && p.State != nil && account.Log != nil {
 			added, err := countChangelog(ctx, g, &account, status)
 			if err != nil {
@@ -133,6 +141,23 @@ func (r *inspection) refuse(s *inspectSettings, g *kafkaio.Group, a *kafkaio.Acc
 			c.Refused = "it is of topics that were deleted; these have only their names"
 		case a.Log != nil && a.Log.Start > 0 && c.LogEnd <= a.Log.Start:
 			c.Refused = fmt.Sprintf("the changelog begins at %d: what it holds is forgotten, or was reset", a.Log.Start)
+		case a.Log != nil && c.LogEnd > a.Log.Stable:
+			c.Refused = fmt.Sprintf("the changelog ends at %d: it is newer", a.Log.Stable)
+		}
+	}
+}
+
+// begin finds the checkpoint that a restore would begin with, which is the newest
+// that fits. Without a changelog nothing could say what came after it.
+func (r *inspection) begin(in string, p *partitionReport) {
+	if p.Changelog == nil || p.Changelog.Offset == nil || p.State == nil {
+		return
+	}
+	for i := range r.Checkpoints {
+		c := &r.Checkpoints[i]
+		if c.Refused == "" && c.Topic == in && *c.Partition == p.Partition && c.State.Fingerprint == p.State.Fingerprint &&
+			(p.Checkpoint == nil || c.Next > *p.Checkpoint) {
+			p.Checkpoint = &c.Next
 		}
 	}
 }
@@ -174,5 +199,21 @@ func (s *inspectSettings) checkpoint(f *state.Found) checkpointReport {
 		return c
 	}
 	c.State.load(h.Added, c.model, s.fpr)
+	if s.whole {
+		if err := readWhole(f.File); err != nil {
+			c.Refused = err.Error()
+		}
+	}
 	return c
+}
+
+// readWhole reads a checkpoint's body, which fails where a section has not the
+// checksum that it was written with.
+func readWhole(f *state.File) error {
+	body, err := f.Open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, body)
+	return errors.Join(err, body.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -41,7 +42,8 @@ type partitionReport struct {
 	Committed  *int64           `json:"committed"`
 	Metadata   string           `json:"metadata"`
 	Changelog  *changelogReport `json:"changelog"`
-	Restore    kafkaio.Course   `json:"restore"`
+	Restore    string           `json:"restore"`
+	Checkpoint *int64           `json:"restore_checkpoint"` // offset of the one that a restore would begin with
 	Next       *int64           `json:"next"`
 	Refused    string           `json:"refused,omitempty"`
 	State      *stateReport     `json:"state"`
@@ -107,7 +109,7 @@ type checkpointReport struct {
 
 func partitionOf(a *kafkaio.Account) partitionReport {
 	p := partitionReport{
-		Partition: a.Partition, InputStart: a.Start, InputEnd: a.End, Metadata: a.Metadata, Restore: a.Course,
+		Partition: a.Partition, InputStart: a.Start, InputEnd: a.End, Metadata: a.Metadata, Restore: a.Course.String(),
 	}
 	if a.Committed >= 0 {
 		p.Committed = &a.Committed
@@ -117,6 +119,9 @@ func partitionOf(a *kafkaio.Account) partitionReport {
 	}
 	if a.State != nil {
 		p.Next, p.State = &a.Next, stateOf(a.State)
+		if a.Course == kafkaio.FromInput && len(a.State.Window.Generations) == 0 {
+			p.Restore = fmt.Sprintf("nothing to restore: begins at %d", a.Next)
+		}
 	}
 	if log := a.Log; log != nil {
 		p.Changelog = &changelogReport{Start: log.Start, Stable: log.Stable, End: log.End}
@@ -219,7 +224,10 @@ func (r *inspection) writePartitions(w io.Writer) {
 				last = fmt.Sprintf("%d-%d", *c.Begin, *c.Next)
 			}
 		}
-		restore := p.Restore.String()
+		restore := p.Restore
+		if p.Checkpoint != nil {
+			restore = fmt.Sprintf("from the checkpoint at %d, then %s", *p.Checkpoint, strings.TrimPrefix(restore, "from "))
+		}
 		if p.Refused != "" {
 			restore += ": " + p.Refused
 		}

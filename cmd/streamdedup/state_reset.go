@@ -67,7 +67,7 @@ machines are refused by themselves afterwards.`,
 	fs.SortFlags = false
 	s.stateSettings.bind(fs)
 	fs.IntSliceVar(&s.partitions, "partition", nil, "number `N` of a partition to reset (repeatable; default all)")
-	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` whose checkpoints of the group are deleted, too")
+	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` whose checkpoints of the group are deleted, too; for run it is "+defaultStateDir+" (default none)")
 	fs.StringSliceVar(&s.replay, "replay", nil, "go on at a `POINT` with nothing remembered: earliest, a time such as 2025-06-01T00:00:00Z, or N:OFFSET (repeatable)")
 	fs.BoolVar(&s.yes, "yes", false, "do not ask (default false)")
 	s.bindSecurity(fs)
@@ -145,6 +145,10 @@ func (a *app) reset(ctx context.Context, s *resetSettings, points points) error 
 	}
 	if err := r.look(ctx, points); err != nil {
 		return err
+	}
+	if r.empty() {
+		return withHint(fmt.Errorf("group %q remembers nothing of %q: there is nothing to reset", s.group, s.in),
+			"are --group and --in those of the run?")
 	}
 	r.tell(a.stderr)
 	if !s.yes {
@@ -257,6 +261,16 @@ func (r *resetting) place(ctx context.Context, a *kafkaio.Account, points points
 		fresh.KnownFrom = window.NoTime
 	}
 	return kafkaio.Place{Next: next, State: pipeline.State{Fingerprint: a.State.Fingerprint, Window: fresh}}, nil
+}
+
+// empty is whether there is nothing to delete and nowhere to go back to.
+func (r *resetting) empty() bool {
+	for i := range r.accounts {
+		if a := &r.accounts[i]; a.Committed >= 0 || a.Log != nil && a.Log.End > a.Log.Start {
+			return false
+		}
+	}
+	return len(r.places) == 0 && len(r.checkpoints) == 0
 }
 
 // tell says what will be done.

@@ -126,6 +126,7 @@ type inspected struct {
 	Partitions []struct {
 		Committed *int64
 		Restore   string
+		Begin     *int64 `json:"restore_checkpoint"`
 		Next      *int64
 		State     *struct {
 			Fingerprint string
@@ -193,58 +194,6 @@ func (r *remembering) checkCame(want ...string) {
 	}
 }
 
-// TestStateInspect of a group that has not begun, that runs, and that ended; with
-// checkpoints and without.
-func TestStateInspect(t *testing.T) {
-	r := newRemembering(t, 2)
-	if i := r.inspect(); i.Changelog != "" || len(i.Partitions) != 2 || i.Partitions[0].Restore != "begins: there is no state" {
-		t.Errorf("before it has begun: %+v", i)
-	}
-	r.write(0, "a", "b", "a")
-	r.write(1, "c")
-	p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
-	r.caughtUp(p)
-	if i := r.inspect(); len(i.Members) != 1 || i.Members[0].Instance != "a" {
-		t.Errorf("while it runs: members %+v", i.Members)
-	}
-	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no checkpoints")
-		}
-	}
-	if code := p.end(); code != exitOK {
-		t.Fatalf("exit code %d", code)
-	}
-
-	i := r.inspect("--count", "--state-dir", r.dir)
-	zero := i.Partitions[0]
-	if len(i.Members) != 0 || *zero.Committed != 3 || *zero.Next != 3 || zero.Restore != "from the changelog, up to the committed offset" {
-		t.Errorf("after it has ended: %+v", i)
-	}
-	if s := zero.State; s.WindowMS != (24*time.Hour).Milliseconds() || s.Coverage != 1 || len(s.Generations) != 1 ||
-		*s.Generations[0].Added != 2 || *s.Generations[0].Fill <= 0 || *s.Generations[0].Fill > 0.01 || *s.FPREstimate > 1e-4 {
-		t.Errorf("the state of partition 0: %+v", s)
-	}
-	for _, c := range i.Checkpoints {
-		if c.Instance != "a" || c.Refused != "" || c.State == nil || *c.State.Generations[0].Added == 0 {
-			t.Errorf("checkpoint %+v", c)
-		}
-	}
-	if s := r.inspect().Partitions[0].State; s.Generations[0].Added != nil || s.FPREstimate != nil {
-		t.Errorf("without --count and checkpoints something is known: %+v", s)
-	}
-
-	text, _ := r.must("", "inspect", "--count", "--state-dir", r.dir)
-	for _, want := range []string{
-		"no members: it does not run", "partition  input  committed  changelog", "0          0-3    3",
-		"partition 1: window 24h, stream time 20", "checkpoint " + r.dir, "generation", "sliced filter, format 1",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the text has no %q:\n%s", want, text)
-		}
-	}
-}
-
 // TestStateReset: everything comes out again, of the partitions that are reset.
 func TestStateReset(t *testing.T) {
 	r := newRemembering(t, 2)
@@ -278,6 +227,10 @@ func TestStateReset(t *testing.T) {
 	}
 	r.run()
 	r.checkCame("a*2", "b*2", "c")
+	code, _, stderr := exec("", "state", "reset", "--yes", "--brokers", strings.Join(r.brokers, ","), "--group", "other", "--in", r.in)
+	if code != exitFailed || !strings.Contains(stderr, `group "other" remembers nothing of "`+r.in+`": there is nothing to reset`) {
+		t.Errorf("of a group that is not there: exit code %d, stderr:\n%s", code, stderr)
+	}
 }
 
 // TestStateResetReplay: what lies behind a point comes out again, once.
@@ -293,7 +246,7 @@ func TestStateResetReplay(t *testing.T) {
 	}
 	f(exitFailed, "partition 0 has offsets 0 to 4, not 5", "--replay", "0:5")
 	f(exitOK, "goes from offset 4 back to offset 1", "--replay", "0:1")
-	if i := r.inspect(); *i.Partitions[0].Committed != 1 || i.Partitions[0].State.Coverage != 0 {
+	if i := r.inspect(); *i.Partitions[0].Committed != 1 || i.Partitions[0].State.Coverage != 0 || i.Partitions[0].Restore != "nothing to restore: begins at 1" {
 		t.Errorf("after it: %+v", i.Partitions[0])
 	}
 	r.run()
@@ -363,24 +316,12 @@ func repeated(flag string, values []string) (args []string) {
 func TestStateResetRemovesCheckpoints(t *testing.T) {
 	r := newRemembering(t, 1)
 	r.write(0, "a", "b")
-	keep := func() {
-		p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
-		r.caughtUp(p)
-		for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) == 0; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("no checkpoint")
-			}
-		}
-		if code := p.end(); code != exitOK {
-			t.Fatalf("exit code %d", code)
-		}
-	}
-	keep()
+	r.checkpointed()
 	_, said := r.must("", "reset", "--yes", "--state-dir", r.dir)
 	if !strings.Contains(said, "deletes checkpoint "+r.dir) || len(r.inspect("--state-dir", r.dir).Checkpoints) != 0 {
 		t.Errorf("the checkpoints are still there; reset said:\n%s", said)
 	}
-	keep() // all comes out again
+	r.checkpointed() // all comes out again
 	r.checkCame("a*2", "b*2")
 
 	// As on another machine, whose folder nobody looked into.
@@ -412,8 +353,9 @@ func TestStateOfAScopeOfTheTopic(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	topic := kafkaio.RepartitionTopic(r.group(), r.in)
-	for _, command := range []string{"inspect", "export"} {
-		if code, _, stderr := r.state("", command); code != exitFailed || !strings.Contains(stderr, "hint: inspect and export it with --in "+topic) {
+	for _, command := range [][]string{{"inspect"}, {"export"}, {"reset", "--yes"}, {"import", "--key", "json:id"}} {
+		code, _, stderr := r.state("", command[0], command[1:]...)
+		if code != exitFailed || !strings.Contains(stderr, "was run with --scope topic: its state is under --in "+topic+"\nhint: ") {
 			t.Errorf("%s: exit code %d, stderr:\n%s", command, code, stderr)
 		}
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStateInspect of a group that has not begun, that runs, and that ended; with
+// checkpoints and without.
+func TestStateInspect(t *testing.T) {
+	r := newRemembering(t, 2)
+	if i := r.inspect(); i.Changelog != "" || len(i.Partitions) != 2 || i.Partitions[0].Restore != "begins: there is no state" {
+		t.Errorf("before it has begun: %+v", i)
+	}
+	r.write(0, "a", "b", "a")
+	r.write(1, "c")
+	p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
+	r.caughtUp(p)
+	if i := r.inspect(); len(i.Members) != 1 || i.Members[0].Instance != "a" {
+		t.Errorf("while it runs: members %+v", i.Members)
+	}
+	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no checkpoints")
+		}
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+
+	i := r.inspect("--count", "--state-dir", r.dir)
+	zero := i.Partitions[0]
+	if len(i.Members) != 0 || *zero.Committed != 3 || *zero.Next != 3 || zero.Restore != "from the changelog, up to the committed offset" {
+		t.Errorf("after it has ended: %+v", i)
+	}
+	if s := zero.State; s.WindowMS != (24*time.Hour).Milliseconds() || s.Coverage != 1 || len(s.Generations) != 1 ||
+		*s.Generations[0].Added != 2 || *s.Generations[0].Fill <= 0 || *s.Generations[0].Fill > 0.01 || *s.FPREstimate > 1e-4 {
+		t.Errorf("the state of partition 0: %+v", s)
+	}
+	if i.Partitions[0].Begin == nil || i.Partitions[1].Begin == nil {
+		t.Errorf("no checkpoint to begin with: %+v", i.Partitions)
+	}
+	for _, c := range i.Checkpoints {
+		if c.Instance != "a" || c.Refused != "" || c.State == nil || *c.State.Generations[0].Added == 0 {
+			t.Errorf("checkpoint %+v", c)
+		}
+	}
+	if s := r.inspect().Partitions[0].State; s.Generations[0].Added != nil || s.FPREstimate != nil {
+		t.Errorf("without --count and checkpoints something is known: %+v", s)
+	}
+
+	text, _ := r.must("", "inspect", "--count", "--state-dir", r.dir)
+	for _, want := range []string{
+		"no members: it does not run", "partition  input  committed  changelog", "0          0-3    3", "from the checkpoint at ", ", then the changelog, up to",
+		"partition 1: window 24h, stream time 20", "checkpoint " + r.dir, "generation", "sliced filter, format 1",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text has no %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestStateInspectChecks: only a look at all of a checkpoint sees that its body is damaged.
+func TestStateInspectChecks(t *testing.T) {
+	r := newRemembering(t, 1)
+	r.write(0, "a", "b")
+	r.checkpointed()
+	damaged := r.inspect("--state-dir", r.dir).Checkpoints
+	for _, c := range damaged {
+		file, err := os.OpenFile(c.File, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const body = 16384 // where it begins
+		b := make([]byte, 1)
+		_, err1 := file.ReadAt(b, body)
+		b[0] ^= 1
+		_, err2 := file.WriteAt(b, body)
+		if err := errors.Join(err1, err2, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if i := r.inspect("--state-dir", r.dir); i.Checkpoints[0].Refused != "" || i.Partitions[0].Begin == nil {
+		t.Errorf("the header alone shows %+v", i)
+	}
+	i := r.inspect("--state-dir", r.dir, "--check")
+	for _, c := range i.Checkpoints {
+		if !strings.Contains(c.Refused, "damaged") {
+			t.Errorf("a damaged body is not refused: %+v", c)
+		}
+	}
+	if len(i.Checkpoints) != len(damaged) || i.Partitions[0].Begin != nil {
+		t.Errorf("a restart would begin with a damaged checkpoint: %+v", i)
+	}
+}
+
+// checkpointed runs the processor until there is a checkpoint of one partition.
+func (r *remembering) checkpointed() {
+	r.t.Helper()
+	p := start(r.t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
+	r.caughtUp(p)
+	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatal("no checkpoint")
+		}
+	}
+	if code := p.end(); code != exitOK {
+		r.t.Fatalf("exit code %d", code)
+	}
+}
