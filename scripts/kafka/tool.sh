@@ -7,7 +7,8 @@
 #   scripts/kafka/tool.sh consume --topic clicks-unique --isolation-level read_committed --from-beginning
 set -euo pipefail
 
-dir=${KAFKA_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/kafka}
+# The jars are where start.sh puts them, whatever folder the broker has.
+lib=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/kafka/lib${KAFKA_VERSION:+-$KAFKA_VERSION}
 brokers=${KAFKA_BROKERS:-127.0.0.1:${KAFKA_PORT:-19092}}
 case ${1:-} in
 topics) class=org.apache.kafka.tools.TopicCommand ;;
@@ -19,9 +20,9 @@ groups) class=org.apache.kafka.tools.consumer.group.ConsumerGroupCommand ;;
 	exit 2
 	;;
 esac
-[ -d "$dir/lib" ] || {
-	echo "error: no jars in $dir/lib: run scripts/kafka/start.sh first" >&2
+[ -d "$lib" ] || {
+	echo "error: no jars in $lib: run scripts/kafka/start.sh first" >&2
 	exit 1
 }
 shift
-exec java -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$dir/lib/*" "$class" --bootstrap-server "$brokers" "$@"
+exec java -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$lib/*" "$class" --bootstrap-server "$brokers" "$@"
