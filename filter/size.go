@@ -45,7 +45,7 @@ func Size(elements uint64, fpr float64, layout Layout) (Params, error) {
 		}
 	}
 	if best.Lines == 0 {
-		return Params{}, fmt.Errorf("size a filter for %d elements at a rate of %g: needs more than the limit of %d bytes; take fewer elements or a higher rate",
+		return Params{}, fmt.Errorf("size a filter for %d elements at a false positive rate of %g: needs more than the limit of %d bytes; take fewer elements or more false positives",
 			elements, fpr, uint64(MaxLines*LineBytes))
 	}
 	return best, nil
@@ -100,7 +100,7 @@ func ClassicSize(elements uint64, fpr float64) (ClassicParams, error) {
 		}
 	}
 	if best.Bits == 0 {
-		return ClassicParams{}, fmt.Errorf("size a ring of classic filters for %d elements at a rate of %g: needs more than the limit of %d bits for each of %d generations; take fewer elements or a higher rate",
+		return ClassicParams{}, fmt.Errorf("size a ring of classic filters for %d elements at a false positive rate of %g: needs more than the limit of %d bits for each of %d generations; take fewer elements or more false positives",
 			elements, fpr, uint64(MaxClassicBits), Generations)
 	}
 	return best, nil
@@ -129,7 +129,7 @@ func TextbookSize(elements uint64, fpr float64) (bits uint64, hashes uint, err e
 	perElement := -math.Log(fpr) / (math.Ln2 * math.Ln2)
 	m := math.Ceil(float64(elements) * perElement)
 	if m > MaxClassicBits*Generations {
-		return 0, 0, fmt.Errorf("size a Bloom filter for %d elements at a rate of %g: needs more than the limit of %d bits",
+		return 0, 0, fmt.Errorf("size a Bloom filter for %d elements at a false positive rate of %g: needs more than the limit of %d bits",
 			elements, fpr, uint64(MaxClassicBits*Generations))
 	}
 	return uint64(m), uint(math.Ceil(math.Ln2 * perElement)), nil

@@ -75,7 +75,7 @@ func ExampleReport_WriteText() {
 	// undo journal                264 MB (252 MiB)          at most, on top of each partition
 	// a generation is full at     142,857,143 IDs           in each partition
 	// new records taken for seen  10,000,000 a day          at most, at the average load
-	// changelog                   8.13 GB (7.57 GiB) a day  at the average load
+	// changelog                   8.13 GB (7.57 GiB) a day  at the average load; 8.00 GB (7.45 GiB) are hashes, the rest is of commits every 200 ms
 	//
 	// This plan: all generations get equal shares of the IDs; one partition
 	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1

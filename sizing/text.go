@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 )
 
 // WriteText writes the report as a table for people.
@@ -58,7 +59,9 @@ func (r Report) writePlan(w io.Writer) {
 	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
 	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load\n", rounded(r.ExpectedFalsePositivesADay))
 	if r.ChangelogBytesADay != nil {
-		fmt.Fprintf(t, "changelog\t%s a day\tat the average load\n", FormatBytes(*r.ChangelogBytesADay))
+		hashes := r.Rate * (24 * time.Hour).Seconds() * changelogBytesAnID
+		fmt.Fprintf(t, "changelog\t%s a day\tat the average load; %s are hashes, the rest is of commits every 200 ms\n",
+			FormatBytes(*r.ChangelogBytesADay), FormatBytes(uint64(hashes)))
 	}
 	if r.ProcessBytes != nil {
 		fmt.Fprintf(t, "whole process\t%s\tat its peak\n", FormatBytes(*r.ProcessBytes))
