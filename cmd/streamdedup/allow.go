@@ -18,7 +18,7 @@ func readAllowed(path string, specs []string, seed uint64) ([]filter.Hash, error
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read --allow-id: %w", err)
+		return nil, withHint(fmt.Errorf("read --allow-id: %w", err), "it is a file of IDs, one a line, not an ID; leave the flag out where none is to pass")
 	}
 	var allowed []filter.Hash
 	n := 0

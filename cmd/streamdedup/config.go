@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ import (
 
 // environmentPrefix is that of the variables that stand for flags: --window is
 // STREAMDEDUP_WINDOW. Variables that name no flag are left alone, since a
-// cluster may set some of its own for a service of our name.
+// cluster may set some of its own for a service of our name; where one is nearly a
+// flag's, that is said.
 const environmentPrefix = "STREAMDEDUP_"
 
 // configurable gives a command the flags --config and --print-config, and its
@@ -60,6 +62,9 @@ func (c *configurable) load(cmd *cobra.Command) error {
 		}
 	}
 	c.put(merged, environment)
+	for _, text := range mistyped(cmd, os.Environ()) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
+	}
 	for _, f := range settings(cmd) {
 		if f.Changed {
 			c.yield(merged, f.Name)
@@ -135,6 +140,28 @@ func settings(cmd *cobra.Command) []*pflag.Flag {
 // variable is the name of a flag in the environment.
 func variable(f *pflag.Flag) string {
 	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// ofCluster are the variables that Kubernetes sets for a service of our name.
+var ofCluster = regexp.MustCompile(`^(SERVICE_(HOST|PORT)|PORT)(_|$)`)
+
+// mistyped finds the variables that are nearly a flag's.
+func mistyped(cmd *cobra.Command, environment []string) (texts []string) {
+	var names []string
+	for _, f := range settings(cmd) {
+		names = append(names, strings.TrimPrefix(variable(f), environmentPrefix))
+	}
+	for _, pair := range environment {
+		full, value, _ := strings.Cut(pair, "=")
+		name, ours := strings.CutPrefix(full, environmentPrefix)
+		if !ours || value == "" || ofCluster.MatchString(name) || slices.Contains(names, name) {
+			continue
+		}
+		if near := nearest(name, names); near != "" {
+			texts = append(texts, fmt.Sprintf("%s is no flag's: did you mean %s%s?", full, environmentPrefix, near))
+		}
+	}
+	return texts
 }
 
 // readConfig reads a file: its values as written, and the line of each.

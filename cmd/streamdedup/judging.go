@@ -84,7 +84,10 @@ func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
 	if m.memory != 0 {
 		plan, err = sizing.ForMemory(w, m.memory)
 	}
-	if err != nil {
+	switch {
+	case err != nil && m.rate != 0:
+		return sizing.Plan{}, withHint(&usageError{err}, "--rate is new IDs a second over all of --window, each planned for --peak and --skew times its share")
+	case err != nil:
 		return sizing.Plan{}, &usageError{err}
 	}
 	return plan, nil

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -185,7 +186,11 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 		Logger:      log,
 	}
 	if err := c.Validate(); err != nil {
-		return kafkaio.Config{}, &usageError{inFlags{err}}
+		err = &usageError{inFlags{err}}
+		if slices.Contains(s.in, s.out) {
+			err = withHint(err, "give the output a topic of its own, such as --out "+s.out+"-unique --create-topics")
+		}
+		return kafkaio.Config{}, err
 	}
 	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
 	"github.com/streamdedup/streamdedup/internal/state"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -20,9 +21,9 @@ func newVersionCmd(a *app) *cobra.Command {
 		Short: "Print the version, the Go version and the format versions",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nformats: metadata %d, route metadata %d, changelog %d, checkpoint %d\n",
+			_, err := fmt.Fprintf(a.stdout, "streamdedup %s\n%s %s/%s\nformats: metadata %d, route metadata %d, source header %d, changelog %d, checkpoint %d, export %d\n",
 				buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-				pipeline.MetadataVersion, pipeline.RouteVersion, pipeline.ChangeVersion, state.FormatVersion)
+				pipeline.MetadataVersion, pipeline.RouteVersion, kafkaio.OriginVersion, pipeline.ChangeVersion, state.FormatVersion, exportVersion)
 			return err
 		},
 	}

@@ -14,7 +14,7 @@ import (
 // as varints. It never reaches the output.
 const (
 	headerSource  = "streamdedup-source"
-	originVersion = 1
+	OriginVersion = 1
 	// originRoom is more than the header takes, with what it adds to lengths.
 	originRoom = 64
 )
@@ -50,7 +50,7 @@ func uvarintLength(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }
 // add gives a record's headers with the origin behind them.
 func (o *origins) add(to []kgo.RecordHeader, offset int64) []kgo.RecordHeader {
 	from := len(o.values)
-	o.values = append(o.values, originVersion)
+	o.values = append(o.values, OriginVersion)
 	o.values = binary.AppendUvarint(o.values, o.partition)
 	o.values = binary.AppendUvarint(o.values, uint64(offset))
 	n := len(o.headers)
@@ -86,7 +86,7 @@ func (src *source) unroute(records []*kgo.Record, partitions int32) error {
 }
 
 func parseOrigin(b []byte) (o origin, ok bool) {
-	if len(b) == 0 || b[0] != originVersion {
+	if len(b) == 0 || b[0] != OriginVersion {
 		return o, false
 	}
 	b = b[1:]
