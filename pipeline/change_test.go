@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,15 @@ func TestParseRecordRefuses(t *testing.T) {
 	if _, _, err := ParseRecord(later); !errors.Is(err, ErrForeignState) {
 		t.Errorf("a later version: %v", err)
 	}
+	for _, slice := range []int64{0, -1} {
+		c.State.Window.Slice = slice
+		if _, _, err := ParseRecord(c.AppendRecords(nil)[0]); err == nil || !strings.Contains(err.Error(), "ms long") {
+			t.Errorf("generations of %d ms: %v", slice, err)
+		}
+		if _, _, err := ParseState(c.State.AppendBinary(nil)); err == nil {
+			t.Errorf("a state with generations of %d ms: no error", slice)
+		}
+	}
 	if _, _, err := ParseRecord(append(slices.Clone(good), 0)); err == nil {
 		t.Error("a byte too many: no error")
 	}
@@ -112,6 +122,7 @@ func TestParseRecordRefuses(t *testing.T) {
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte{ChangeVersion, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0})
 	f.Add([]byte{ChangeVersion, flagLast, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 2, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 5, 10, 1, 4, 1, 0, 0, 0, 0, 0})
+	f.Add([]byte{ChangeVersion, flagLast, 1, 2, 3, 4, 5, 6, 7, 8, 0, 2, 1, 0, 1, 2, 1, 0, 0, 0, 0, 1, 2, 2, 0}) // generations of 0 ms
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, last, err := ParseRecord(b)
 		if err != nil {
@@ -121,7 +132,7 @@ func FuzzParseRecord(f *testing.F) {
 		for _, run := range c.Learned {
 			n += len(run.Hashes)
 		}
-		if 8*n > len(b) || last && c.Next < c.Begin {
+		if 8*n > len(b) || last && (c.Next < c.Begin || c.State.Window.Slice < 1) {
 			t.Errorf("%x gave %+v", b, c)
 		}
 	})

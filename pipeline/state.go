@@ -170,6 +170,9 @@ func (r *binaryReader) state(print uint64) State {
 	w.KnownFrom = r.varint()
 	s.Limit = SizeLimit{Now: r.varint(), Before: r.varint(), Since: r.varint()}
 	n := int(r.byte())
+	if w.Slice < 1 { // ages are times divided by it
+		r.fail(fmt.Errorf("its generations are %d ms long", w.Slice))
+	}
 	if n > filter.Generations {
 		r.fail(fmt.Errorf("it has %d generations, at most %d are live", n, filter.Generations))
 	}
