@@ -74,9 +74,7 @@ const (
 )
 
 // Geometry implements [Set].
-func (s *Sliced) Geometry() string {
-	return fmt.Sprintf(slicedGeometry, slicedFormat, s.params.Lines, s.params.LinesPerKey, s.params.CellsPerLine)
-}
+func (s *Sliced) Geometry() string { return s.params.geometry() }
 
 // BodyBytes implements [Set].
 func (s *Sliced) BodyBytes() uint64 { return s.params.Bytes() }
@@ -166,9 +164,7 @@ func (s *Sliced) sweepLate() {
 }
 
 // Geometry implements [Set].
-func (c *Classic) Geometry() string {
-	return fmt.Sprintf(classicGeometry, classicFormat, c.params.Bits, c.params.Hashes)
-}
+func (c *Classic) Geometry() string { return c.params.geometry() }
 
 // BodyBytes implements [Set].
 func (c *Classic) BodyBytes() uint64 { return c.params.Bytes() }

@@ -18,16 +18,27 @@ const (
 	classicGeometry = "classic filter, format %d: %d bits, %d of them a hash"
 )
 
-// ParseGeometry reads what Geometry said of a [Set].
+// ParseGeometry reads what Geometry said of a [Set] of this version.
 func ParseGeometry(text string) (Model, error) {
 	var format int
 	var sliced Params
-	if n, _ := fmt.Sscanf(text, slicedGeometry, &format, &sliced.Lines, &sliced.LinesPerKey, &sliced.CellsPerLine); n == 4 && sliced.Validate() == nil {
+	// Only what reads as it is written is one: Sscanf takes more.
+	_, _ = fmt.Sscanf(text, slicedGeometry, &format, &sliced.Lines, &sliced.LinesPerKey, &sliced.CellsPerLine)
+	if sliced.geometry() == text && sliced.Validate() == nil {
 		return sliced, nil
 	}
 	var classic ClassicParams
-	if n, _ := fmt.Sscanf(text, classicGeometry, &format, &classic.Bits, &classic.Hashes); n == 3 && classic.Validate() == nil {
+	_, _ = fmt.Sscanf(text, classicGeometry, &format, &classic.Bits, &classic.Hashes)
+	if classic.geometry() == text && classic.Validate() == nil {
 		return classic, nil
 	}
 	return nil, fmt.Errorf("read geometry %q: no filter of this version has it", text)
+}
+
+func (p Params) geometry() string {
+	return fmt.Sprintf(slicedGeometry, slicedFormat, p.Lines, p.LinesPerKey, p.CellsPerLine)
+}
+
+func (p ClassicParams) geometry() string {
+	return fmt.Sprintf(classicGeometry, classicFormat, p.Bits, p.Hashes)
 }

@@ -1,6 +1,9 @@
 package filter
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseGeometryReadsWhatSetsSay(t *testing.T) {
 	sliced := Params{Lines: 123, LinesPerKey: 3, CellsPerLine: 5}
@@ -21,7 +24,9 @@ func TestParseGeometryReadsWhatSetsSay(t *testing.T) {
 	if got, err := ParseGeometry(c.Geometry()); err != nil || got != classic {
 		t.Errorf("%s: %+v, %v", c.Geometry(), got, err)
 	}
-	for _, text := range []string{"", "a filter", "sliced filter, format 1: 1 lines, 2 of them a hash, 4 cells in each", "classic filter, format 1: 6400 bits"} {
+	for _, text := range []string{"", "a filter", s.Geometry() + ".", c.Geometry() + " and more", strings.Replace(s.Geometry(), "format 1", "format 2", 1),
+		strings.Replace(c.Geometry(), "format 1", "format 0", 1), strings.Replace(s.Geometry(), "123", "0123", 1),
+		strings.Replace(s.Geometry(), "format 1", "format  1", 1), "sliced filter, format 1: 1 lines, 2 of them a hash, 4 cells in each", "classic filter, format 1: 6400 bits"} {
 		if got, err := ParseGeometry(text); err == nil {
 			t.Errorf("%q: %+v, want an error", text, got)
 		}
