@@ -46,7 +46,7 @@ func (s State) AgeAt(t int64) int {
 }
 
 // Stretch is the generation of an age as a stretch of stream time, from and up to
-// but without, in milliseconds.
+// but without, in milliseconds. A state without generations has none: it panics.
 func (s State) Stretch(age int) (from, to int64) {
 	number := s.Generations[len(s.Generations)-1].Number - int64(age)
 	return number * s.Slice, (number + 1) * s.Slice

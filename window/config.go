@@ -96,6 +96,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// Believes is whether a record with that time, read at now, moves the stream: both
+// in milliseconds since the epoch.
+func (c Config) Believes(t, now int64) bool { return distrust(t, now+c.maxAheadMillis()) == 0 }
+
 // Slice is the length of a generation in milliseconds: ceil(W/7), so that seven
 // complete generations cover the span.
 func (c Config) Slice() int64 {

@@ -52,11 +52,25 @@
 //
 // # Restart
 //
-// Since M never falls, a generation is a range of offsets. [State] is the list of
-// them, a few hundred bytes as text, and [Rebuild] makes the window again from
-// that and the re-read input: offsets alone say which generation a record belongs
-// to. A rebuilt window may hold a hash longer than the original, never shorter but
-// for what [Rebuilder] says.
+// [State] is all that a window knows but its hashes, a few hundred bytes as text.
+// [Rebuild] makes the window again from that and from up to three sources:
+//
+//   - A copy of the set that was made earlier, a checkpoint: [Rebuilder.Loaded]
+//     moves its generations on to where the state is.
+//   - A log of what was learned, in the runs that [Batch] gives out:
+//     [Rebuilder.LearnRun]. A run is of a rotation, so it finds its generation also
+//     where a first believed time has given that another number.
+//   - The input, read again: [Rebuilder.Learn]. Since M never falls, a generation is
+//     a range of offsets, and those alone say which one a record belongs to.
+//
+// From a copy and a log the window is the very one that it was. One that is rebuilt
+// from the input may hold a hash longer, never shorter but for what [Rebuilder]
+// says.
+//
+// A window may be rebuilt with another span, and generations of another length.
+// Rotations of the old ones mean nothing then: the high half of a rotation, its
+// lineage, counts such changes. What is of another lineage finds its place by its
+// stream time, and a copy of another is refused.
 //
 // # Units and concurrency
 //

@@ -53,9 +53,9 @@ type Generation struct {
 	LateKept bool
 }
 
-// State is what makes a window again from the input: see [Rebuild]. It is small
-// enough to travel with a committed offset. The zero value is the state of a
-// window that has seen nothing, but for the slice.
+// State is a window without its hashes, and what it takes to put those back where
+// they were: see [Rebuild]. It is small enough to travel with a committed offset. The
+// zero value is the state of a window that has seen nothing, but for the slice.
 type State struct {
 	// StreamTime is M in milliseconds; it means nothing without a generation.
 	StreamTime int64
