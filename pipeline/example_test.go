@@ -47,3 +47,32 @@ func ExampleShard() {
 	// [out out dropped]
 	// [dropped dropped dropped]
 }
+
+// A change is what a cycle taught a shard, as one record of the changelog or several.
+func ExampleChange() {
+	change := &pipeline.Change{
+		Begin: 1_000, Next: 101_000,
+		State: pipeline.State{
+			Fingerprint: "00000000deadbeef",
+			Window: window.State{
+				StreamTime: 1_767_225_600_000, Believed: true, Slice: 3_600_000,
+				Generations: []window.Generation{{Number: 490_896, FirstOffset: 17}},
+			},
+		},
+		Learned: []pipeline.Learned{{Until: 1_767_225_600_000, Hashes: make([]filter.Hash, 100_000)}},
+	}
+	for _, record := range change.AppendRecords(nil) {
+		part, last, err := pipeline.ParseRecord(record)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%d bytes: %d hashes of rotation %d\n", len(record), len(part.Learned[0].Hashes), part.Learned[0].Rotation)
+		if last { // only it says what the change is about
+			fmt.Printf("from offset %d to %d, %d generation\n", part.Begin, part.Next, len(part.State.Window.Generations))
+		}
+	}
+	// Output:
+	// 520021 bytes: 65000 hashes of rotation 0
+	// 280048 bytes: 35000 hashes of rotation 0
+	// from offset 1000 to 101000, 1 generation
+}
