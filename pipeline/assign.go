@@ -65,7 +65,7 @@ func (e *Engine) lose(ctx context.Context, name Partition) {
 		e.land(ctx, 1)
 	}
 	e.free(p)
-	e.cfg.Logger.Info("partition lost", "partition", name.String())
+	e.cfg.Logger.Info("partition left to other instances", "partition", name.String())
 }
 
 // drop forgets a partition, of which no worker has anything, and what it

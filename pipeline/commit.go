@@ -88,7 +88,7 @@ func (e *Engine) settle(r CommitResult, began time.Time) error {
 	}
 	for _, p := range r.Gone {
 		if e.parts[p] != nil {
-			e.cfg.Logger.Info("partition lost", "partition", p.String())
+			e.cfg.Logger.Info("partition left to other instances", "partition", p.String())
 		}
 		e.drop(p)
 	}

@@ -109,7 +109,7 @@ func TestEngineLogsWhatComesAndGoes(t *testing.T) {
 	for _, want := range []string{
 		`level=INFO msg="partition restored" partition=in/0 took=`,
 		` next=0` + "\n",
-		`level=INFO msg="partition lost" partition=in/0` + "\n",
+		`level=INFO msg="partition left to other instances" partition=in/0` + "\n",
 		` next=1` + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
