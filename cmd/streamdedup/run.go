@@ -112,7 +112,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 		return errors.Join(err, stages.close(closing))
 	}
 	quiet := context.AfterFunc(ctx, func() {
-		log.Info("stopping: the open transaction is finished first; another signal quits at once")
+		log.Info("stopping: what was read is written and committed first; another signal quits at once")
 	})
 	defer quiet()
 	err = stages.run(ctx, engine)

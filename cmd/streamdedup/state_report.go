@@ -199,6 +199,9 @@ func (r *inspection) WriteText(w io.Writer) error {
 	if b.Len() == 0 {
 		fmt.Fprintln(&b, "there is no checkpoint")
 	}
+	if bytes.Contains(b.Bytes(), []byte("  ?")) {
+		fmt.Fprintln(&b, "\n? is not known: --count reads from the changelog how many IDs were added; how full that is, a checkpoint in --state-dir knows")
+	}
 	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -168,7 +169,29 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 		return withHint(fmt.Errorf("nothing to audit: topic %q has no record from %s to %s", s.in, s.from, s.to),
 			"--from and --to are a range of the input, --from the earlier")
 	}
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return withHint(err, verifyHint(&report))
+	}
+	return nil
+}
+
+// verifyHint says what else than a fault of the processor makes an audit fail.
+func verifyHint(r *audit.Report) string {
+	hints := []string{"--key, --time, --time-format, --window and --max-ahead must be those of the run"}
+	if r.Withheld.Count > r.Allowed || r.Lost.Count > 0 {
+		hints = append(hints, "absent: has the run caught up (streamdedup_lag_records)? What a policy, an import or --scope topic takes out counts as absent, too",
+			"to let a withheld ID through, send it again with its ID in run's --allow-id FILE")
+	}
+	if r.Missed.Count > 0 {
+		hints = append(hints, "missed: the metrics say whether the filter was full (mark unlearned) or did not know its window (coverage)")
+	}
+	if r.Extra.Count > 0 || r.Reordered.Count > 0 {
+		hints = append(hints, "extra, reordered: --delivery at-least-once, state reset and --replay write records again")
+	}
+	if r.Foreign.Count > 0 {
+		hints = append(hints, "foreign: does someone else write to --out, or has the input lost records that the output still has (--from)?")
+	}
+	return strings.Join(hints, "\n")
 }
 
 // auditText prints an audit.

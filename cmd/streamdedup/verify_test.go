@@ -108,3 +108,23 @@ func TestVerifyOfNothingFails(t *testing.T) {
 		}
 	}
 }
+
+// A failed audit says what else than the processor may be wrong.
+func TestVerifyHints(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in, out := kafkatest.Topic(t, brokers, 1, nil), kafkatest.Topic(t, brokers, 1, nil)
+	put(t, brokers, in, `{"id":"a"}`, `{"id":"b"}`, `{"id":"a","again":true}`)
+	put(t, brokers, out, `{"id":"a"}`, `{"id":"a","again":true}`, `{"id":"c"}`)
+	code, _, stderr := exec("", "verify", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out, "--key", "json:id")
+	if code != exitFailed {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	for _, want := range []string{"error: audit failed: ", "hint: --key, --time", "hint: absent: ", "--allow-id FILE", "hint: missed: ", "hint: foreign: "} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("verify does not say %q:\n%s", want, stderr)
+		}
+	}
+	if strings.Contains(stderr, "hint: extra") {
+		t.Errorf("verify explains what it has not found:\n%s", stderr)
+	}
+}
