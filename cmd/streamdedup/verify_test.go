@@ -113,7 +113,7 @@ func TestVerifyOfNothingFails(t *testing.T) {
 func TestVerifyHints(t *testing.T) {
 	brokers := kafkatest.Fake(t).ListenAddrs()
 	in, out := kafkatest.Topic(t, brokers, 1, nil), kafkatest.Topic(t, brokers, 1, nil)
-	put(t, brokers, in, `{"id":"a"}`, `{"id":"b"}`, `{"id":"a","again":true}`)
+	put(t, brokers, in, `{"id":"a"}`, `{"id":"b"}`, `{"id":"d"}`, `{"id":"e"}`, `{"id":"a","again":true}`)
 	put(t, brokers, out, `{"id":"a"}`, `{"id":"a","again":true}`, `{"id":"c"}`)
 	code, _, stderr := exec("", "verify", "--brokers", strings.Join(brokers, ","), "--in", in, "--out", out, "--key", "json:id")
 	if code != exitFailed {
