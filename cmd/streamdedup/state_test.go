@@ -382,6 +382,10 @@ func TestStateOfAScopeOfTheTopic(t *testing.T) {
 		!strings.Contains(stderr, "can be inspected and exported, not changed") {
 		t.Errorf("reset: exit code %d, stderr:\n%s", code, stderr)
 	}
+	if code, _, stderr := exec("", runArgs(r.brokers, r.in, r.out, "--scope", "topic", "--filter", "classic")...); code != exitFailed ||
+		!strings.Contains(stderr, "use another --group") || strings.Contains(stderr, "state reset") {
+		t.Errorf("another filter: exit code %d, stderr:\n%s", code, stderr)
+	}
 }
 
 // Only a whole yes deletes.
