@@ -143,7 +143,7 @@ func (r *Router) state(at Position) (RouteState, error) {
 		return s, fmt.Errorf("locate %s: %w", at.Partition, err)
 	case s.Partitions != r.cfg.Partitions:
 		return s, fmt.Errorf("locate %s: IDs were shared out to %d partitions, now there are %d: those that move to another would pass once more: %w",
-			at.Partition, s.Partitions, r.cfg.Partitions, ErrForeignState)
+			at.Partition, s.Partitions, r.cfg.Partitions, ErrOtherTargets)
 	}
 	s.Stopped, s.Next = false, 0
 	return s, nil

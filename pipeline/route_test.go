@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -230,7 +231,7 @@ func TestRouterRefusesAnotherNumberOfPartitions(t *testing.T) {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "in/0: IDs were shared out to 2 partitions, now there are 3") {
+	if !errors.Is(err, ErrOtherTargets) || !strings.Contains(err.Error(), "in/0: IDs were shared out to 2 partitions, now there are 3") {
 		t.Errorf("three partitions after two: %v", err)
 	}
 }

@@ -142,6 +142,9 @@ var (
 	// ErrForeignState is returned for state of another key spec, seed, scope or
 	// filter kind.
 	ErrForeignState = errors.New("state belongs to another configuration")
+	// ErrOtherTargets is returned by a [Router] whose IDs were shared out to another
+	// number of partitions.
+	ErrOtherTargets = errors.New("state belongs to another number of partitions")
 	// ErrNotOurs is returned by a [Restorer] for a partition that was taken away
 	// while it was restored. The session says the same, in this poll or a later one.
 	ErrNotOurs = errors.New("the partition is not ours any more")

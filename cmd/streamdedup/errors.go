@@ -105,6 +105,7 @@ var hints = []struct {
 	err  error
 	hint string
 }{
+	{pipeline.ErrOtherTargets, "the topic between the stages was made again, or got more partitions, and none can be taken away: begin anew under another --group"},
 	{pipeline.ErrForeignState, "go back to the settings the group had, or start anew under another --group"},
 	{context.DeadlineExceeded, "is the broker up, and can this machine reach it?"},
 	{syscall.ECONNREFUSED, "nothing listens there: is the broker up, and is --brokers right?"},
