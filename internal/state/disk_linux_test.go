@@ -128,7 +128,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	h := open(t, t.TempDir())
 	h.save(p0, 1, []byte("one"))
 	w := h.begin(p0, []byte("two"), 3)
-	unmount := mount(t, h.Path(), unix.MS_RDONLY)
+	unmount := mount(t, h.path, unix.MS_RDONLY)
 	_, err = h.Create(p0)
 	hinted(t, err, syscall.EROFS, "orders/0", "mount the file system for writing")
 	if err := w.Finish(headOf(p0, 2, []byte("two"))); err == nil {

@@ -33,7 +33,7 @@ type Config struct {
 	// Group and Instance name the folder below Dir.
 	Group, Instance string
 	// IDs is the identity of a partition's topics, by the input's name. It is asked
-	// for each checkpoint that is made or listed. Who only removes needs none.
+	// for each checkpoint that is made or listed.
 	IDs func(topic string) (Identity, error)
 	// Logger gets what is refused, and why. It is required.
 	Logger *slog.Logger
@@ -154,9 +154,6 @@ func readOwner(folder string) (o owner) {
 	return o
 }
 
-// Path is the folder, for messages.
-func (f *Folder) Path() string { return f.path }
-
 // Close gives the folder back. Whoever writes or reads a checkpoint has ended.
 func (f *Folder) Close() error {
 	f.mu.Lock()
@@ -239,24 +236,6 @@ func (f *Folder) List(p pipeline.Partition) []pipeline.CheckpointFile {
 		}
 	}
 	return good
-}
-
-// Remove removes the checkpoints of a partition, good or not.
-func (f *Folder) Remove(p pipeline.Partition) error {
-	all, err := f.of(p)
-	if err != nil {
-		return failed(err, "remove checkpoints of %s in %s", p, f.path)
-	}
-	return f.remove(all)
-}
-
-// RemoveAll removes all checkpoints, good or not.
-func (f *Folder) RemoveAll() error {
-	all, err := entries(f.path)
-	if err != nil {
-		return failed(err, "remove checkpoints in %s", f.path)
-	}
-	return f.remove(all)
 }
 
 // remove removes the oldest first: if it cannot end, the newest are what is left.

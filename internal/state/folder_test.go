@@ -15,7 +15,7 @@ func TestOpenMakesWhatIsMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	h := open(t, dir)
 	for path, want := range map[string]os.FileMode{
-		dir: 0o700, filepath.Dir(h.Path()): 0o700, h.Path(): 0o700, filepath.Join(h.Path(), lockName): 0o600,
+		dir: 0o700, filepath.Dir(h.path): 0o700, h.path: 0o700, filepath.Join(h.path, lockName): 0o600,
 	} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, error %v", path, info.Mode(), err)
@@ -93,35 +93,6 @@ func TestClosedFolder(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
-	h := open(t, t.TempDir())
-	bodies := map[int64][]byte{1: []byte("one"), 2: []byte("two"), 3: []byte("three")}
-	h.save(p0, 1, bodies[1])
-	h.save(p0, 2, bodies[2])
-	h.save(p1, 3, bodies[3])
-	if err := os.Truncate(h.List(p0)[0].Name(), 5); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Remove(p0); err != nil {
-		t.Fatal(err)
-	}
-	h.holds(p0, bodies)
-	h.holds(p1, bodies, 3)
-	if got := h.files(); len(got) != 1 {
-		t.Errorf("files: %q", got)
-	}
-	h.save(p0, 1, bodies[1])
-	if err := h.RemoveAll(); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.files(); len(got) > 0 {
-		t.Errorf("files: %q", got)
-	}
-	if err := errors.Join(h.Remove(p0), h.RemoveAll()); err != nil {
-		t.Errorf("nothing to remove: %v", err)
-	}
-}
-
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
 	if got, err := Look(dir); len(got) > 0 || err != nil {
@@ -176,7 +147,7 @@ func TestLook(t *testing.T) {
 
 	// Whose they are without the text in the lock: by the folders' names.
 	unfinished.Abort()
-	if err := errors.Join(other.Close(), h.Close(), os.Remove(filepath.Join(h.Path(), lockName))); err != nil {
+	if err := errors.Join(other.Close(), h.Close(), os.Remove(filepath.Join(h.path, lockName))); err != nil {
 		t.Fatal(err)
 	}
 	if found, err = Look(dir); err != nil || len(found) != 3 || found[2].Group != "billing" || found[2].Instance != "a" {

@@ -150,7 +150,7 @@ func (h *house) holds(p pipeline.Partition, bodies map[int64][]byte, begins ...i
 // files are the names in the folder but for the lock's.
 func (h *house) files() []string {
 	h.t.Helper()
-	found, err := os.ReadDir(h.Path())
+	found, err := os.ReadDir(h.path)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -393,7 +393,7 @@ func TestOpenRemovesOnlyItsOwnLeftovers(t *testing.T) {
 	h.save(p0, 1, nil)
 	h.crash()
 	for _, name := range []string{fileName("orders-0", 77) + temporary, "notes.tmp", "notes.txt", "x" + suffix + temporary} {
-		if err := os.WriteFile(filepath.Join(h.Path(), name), []byte("x"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(h.path, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
