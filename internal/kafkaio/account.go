@@ -192,14 +192,10 @@ func (g *Group) Find(ctx context.Context, number int32, at Start) (int64, error)
 	return at.offset(ctx, g.adm, g.partition(number))
 }
 
-// ErrUnsettled is the error of a state that is not at rest. Returned by
-// [Account.Settled].
-var ErrUnsettled = errors.New("a transaction is open on the changelog")
-
 // Settled is an error while an open transaction can still change the account.
 func (a *Account) Settled() error {
 	if a.Log != nil && a.Log.Stable < a.Log.End {
-		return fmt.Errorf("partition %d: %w %s, at offset %d", a.Partition, ErrUnsettled, a.Log.Topic, a.Log.Stable)
+		return fmt.Errorf("partition %d: a transaction is open on the changelog %s, at offset %d", a.Partition, a.Log.Topic, a.Log.Stable)
 	}
 	return nil
 }
