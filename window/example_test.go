@@ -109,7 +109,9 @@ func ExampleRebuild() {
 	w.Seal()
 	w.Commit()
 	state := w.State()
-	first.Close()
+	if err := first.Close(); err != nil {
+		panic(err)
+	}
 
 	again := newSet()
 	defer again.Close()
