@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
-	"github.com/streamdedup/streamdedup/window"
 )
 
 // changelog is the topic that keeps what the shards of one input learn, a partition
@@ -22,7 +23,29 @@ type changelog struct {
 }
 
 // ChangelogTopic is the name of the changelog of a group for one of its inputs.
-func ChangelogTopic(group, input string) string { return group + "-" + input + "-seen" }
+func ChangelogTopic(group, input string) string { return ownTopic(group, input, "seen") }
+
+// maxTopicName is Kafka's limit.
+const maxTopicName = 249
+
+// ownTopic is the name of a topic of ours. A group may have a name that no topic can
+// have; then a digest of the names keeps it apart from others.
+func ownTopic(group, input, what string) string {
+	name := group + "-" + input + "-" + what
+	legal := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if legal == name && len(name) <= maxTopicName {
+		return name
+	}
+	end := fmt.Sprintf("-%016x-%s", xxhash.Sum64String(group+"\x00"+input), what)
+	legal = strings.TrimSuffix(legal, "-"+what)
+	return legal[:min(len(legal), maxTopicName-len(end))] + end
+}
 
 // TopicIDs are the IDs of an input and of its changelog, zero where there is none.
 func (s *Session) TopicIDs(input string) (in, changelog [16]byte) {
@@ -143,6 +166,9 @@ func (r *logReader) changes(ctx context.Context, end int64) ([]loggedChange, err
 			continue
 		}
 		c, last, err := pipeline.ParseRecord(record.Value)
+		if err != nil && !errors.Is(err, pipeline.ErrForeignState) {
+			err = fmt.Errorf("%w: %w", errDamagedLog, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("changelog %s, offset %d: %w", r.partition, record.Offset, err)
 		}
@@ -166,7 +192,10 @@ func (r *logReader) followTrim(ctx context.Context, cause error) error {
 }
 
 // errOtherInput is the error of a state whose offsets are of another topic.
-var errOtherInput = errors.New("it is about an input topic of the same name that is no more: the input was deleted and made again")
+var errOtherInput = errors.New("it is about another input topic: the input was deleted and made again, or another group has a changelog of that name")
+
+// errDamagedLog is the error of a record that no version of ours has written.
+var errDamagedLog = errors.New("it is no record of a changelog")
 
 // tail is how far before the end the last change is looked for first: a small one
 // is a record and a marker.
@@ -202,22 +231,26 @@ func (s *Session) lastChange(ctx context.Context, p pipeline.Partition, start, e
 // the group is moved back.
 func decisive(changes []loggedChange) (best *loggedChange) {
 	for i := range changes {
-		if c := &changes[i]; best == nil || !c.Acknowledged || !isBehind(c.State.Window, best.State.Window) {
+		if c := &changes[i]; best == nil || !c.Acknowledged || !isBehind(c, best) {
 			best = c
 		}
 	}
 	return best
 }
 
-// isBehind is whether the stream was further in the other state.
-func isBehind(s, other window.State) bool {
+// isBehind is whether the stream was further in the other change, or in the same
+// moment the reading.
+func isBehind(c, other *loggedChange) bool {
+	s, o := &c.State.Window, &other.State.Window
 	switch {
-	case s.Rotation != other.Rotation:
-		return s.Rotation < other.Rotation
-	case s.Believed != other.Believed:
-		return other.Believed
+	case s.Rotation != o.Rotation:
+		return s.Rotation < o.Rotation
+	case s.Believed != o.Believed:
+		return o.Believed
+	case s.StreamTime != o.StreamTime:
+		return s.StreamTime < o.StreamTime
 	}
-	return s.StreamTime < other.StreamTime
+	return c.Next < other.Next
 }
 
 // logBounds are the ends of a partition of the changelog: what is in it, what can

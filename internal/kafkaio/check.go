@@ -326,6 +326,9 @@ func chooseCodec(ctx context.Context, cfg Config, cl *kgo.Client, f found) (kgo.
 		}
 		p := pipeline.Partition{Topic: end.Topic, Number: end.Partition}
 		records, err := newReader(cl, f.inputs[end.Topic].id, p, max(start.Offset, end.At-peekRecords)).read(ctx)
+		if errors.Is(err, kerr.OffsetOutOfRange) {
+			continue // retention was faster, and it is but a guess
+		}
 		if err != nil {
 			return kgo.CompressionCodec{}, fmt.Errorf("peek at the input for its compression: %w", err)
 		}

@@ -93,7 +93,8 @@ func TestDecisiveChange(t *testing.T) {
 		{"another wrote late", []loggedChange{acknowledged(100, 150, 20), acknowledged(150, 210, 30), acknowledged(100, 200, 29)}, 1},
 		{"another wrote late, and more", []loggedChange{acknowledged(100, 150, 20), acknowledged(100, 200, 25)}, 1},
 		{"another wrote before", []loggedChange{acknowledged(100, 200, 25), acknowledged(100, 150, 20)}, 0},
-		{"moved back, with acknowledgement", []loggedChange{acknowledged(100, 200, 20), acknowledged(40, 60, 20)}, 1},
+		{"another wrote late, at the same stream time", []loggedChange{acknowledged(100, 210, 20), acknowledged(100, 200, 20)}, 0},
+		{"moved back, and on since, with acknowledgement", []loggedChange{acknowledged(100, 200, 20), acknowledged(40, 60, 21)}, 1},
 		{"a delivery that was changed", []loggedChange{acknowledged(100, 200, 30), change(200, 300, 30)}, 1},
 		{"the first believed time", []loggedChange{byClock, acknowledged(100, 200, 20)}, 1},
 	} {

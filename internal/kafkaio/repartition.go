@@ -14,7 +14,7 @@ import (
 
 // RepartitionTopic is the name of the topic between the two stages of a scope of the
 // topic: it has the records of one input, all copies of an ID in one partition.
-func RepartitionTopic(group, input string) string { return group + "-" + input + "-repartition" }
+func RepartitionTopic(group, input string) string { return ownTopic(group, input, "repartition") }
 
 // RepartitionGroup is the name of the group of the first of the two stages.
 func RepartitionGroup(group string) string { return group + "-repartition" }

@@ -76,7 +76,7 @@ func (r *Restorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline
 		return pipeline.Restored{}, r.refusal(p, err)
 	}
 	r.tellWindow(p, course.state.Window.Slice, shard.State().Window.Slice)
-	if course.why == notCommitted {
+	if course.why == notCommitted || course.why == offsetsExpired {
 		// Now: where nothing more is written to the input there is no next commit, and
 		// the group would look behind for as long.
 		at := committed{next: course.next, metadata: shard.Position().Metadata}
@@ -122,7 +122,7 @@ func (r *Restorer) refusal(p pipeline.Partition, err error) error {
 	switch {
 	case errors.Is(err, pipeline.ErrForeignState):
 		return hinted("use the settings it was made with; to change them, "+anew, "restore %s: %w", p, err)
-	case errors.Is(err, errOtherInput):
+	case errors.Is(err, errOtherInput), errors.Is(err, errDamagedLog):
 		return hinted(anew, "restore %s: %w", p, err)
 	}
 	var said *Error
