@@ -43,7 +43,8 @@ start begins at its --start, as a new group does: what it reads comes out again.
 
 With --replay the group goes on at a point instead, with nothing remembered:
 earliest, a time, or an offset for each partition, N:OFFSET. What lies behind the
-point comes out again, once.
+point comes out again, once. A point ahead of where the group is, is refused: what
+lies between was judged by nobody.
 
 It refuses while the group has members, shows what it will delete, and asks.
 Without a terminal it needs --yes. Checkpoints go first, then offsets, then the
@@ -256,6 +257,10 @@ func (r *resetting) place(ctx context.Context, a *kafkaio.Account, points points
 	if next < a.Start || next > a.End {
 		return kafkaio.Place{}, fmt.Errorf("partition %d has offsets %d to %d, not %d", a.Partition, a.Start, a.End, next)
 	}
+	if next > a.Next {
+		return kafkaio.Place{}, withHint(fmt.Errorf("partition %d is at offset %d, and --replay wants it at %d: a replay goes back, never forward, past records that nobody judged", a.Partition, a.Next, next),
+			"give each partition an offset, N:OFFSET; kafka-consumer-groups --reset-offsets moves a group forward on purpose")
+	}
 	fresh := window.State{Slice: a.State.Window.Slice}
 	if next > a.Start {
 		fresh.KnownFrom = window.NoTime
@@ -287,7 +292,7 @@ func (r *resetting) tell(w io.Writer) {
 			log = fmt.Sprintf("changelog records %d to %d", a.Log.Start, a.Log.End-1)
 		}
 		if place, ok := r.places[a.Partition]; ok {
-			fmt.Fprintf(w, "  partition %d: goes from %s back to offset %d, deletes %s\n", a.Partition, committed, place.Next, log)
+			fmt.Fprintf(w, "  partition %d: goes from offset %d back to offset %d, deletes %s\n", a.Partition, a.Next, place.Next, log)
 		} else {
 			fmt.Fprintf(w, "  partition %d: deletes %s, %s\n", a.Partition, committed, log)
 		}

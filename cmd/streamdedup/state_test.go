@@ -260,6 +260,36 @@ func TestStateResetReplay(t *testing.T) {
 	f(exitFailed, "there is nothing to emit again", "--replay", "earliest")
 }
 
+// TestStateResetReplayGoesBackOnly: what lies between a lagging group and a point
+// ahead of it was judged by nobody.
+func TestStateResetReplayGoesBackOnly(t *testing.T) {
+	r := newRemembering(t, 2)
+	r.write(0, "a")
+	r.write(1, "x")
+	r.run()
+	r.write(0, "b", "c")
+	end := time.Now().Add(time.Minute).UTC().Format(time.RFC3339) // no record is as late
+	for _, c := range []struct {
+		point string
+		wants string
+	}{{"0:2", "at 2"}, {"0:3", "at 3"}, {end, "at 3"}} {
+		code, _, stderr := r.state("", "reset", "--yes", "--replay", c.point)
+		want := "partition 0 is at offset 1, and --replay wants it " + c.wants + ": a replay goes back, never forward"
+		if code != exitFailed || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: ") {
+			t.Errorf("--replay %s: exit code %d, stderr:\n%swant %s", c.point, code, stderr, want)
+		}
+	}
+	for _, p := range r.inspect().Partitions {
+		if *p.Committed != 1 || p.Restore != "from the changelog, up to the committed offset" {
+			t.Errorf("a refused replay changed something: %+v", p)
+		}
+	}
+	// Where the group is, nothing is skipped, and what it knew is forgotten.
+	r.must("", "reset", "--yes", "--replay", "0:1")
+	r.run()
+	r.checkCame("a", "b", "c", "x")
+}
+
 // TestStateResetStopsAnywhere: whichever step was the last one, what the group knew
 // is known at the next start, and the log says what is missing.
 func TestStateResetStopsAnywhere(t *testing.T) {
