@@ -132,6 +132,12 @@ func (s State) Rewind(next int64) State {
 	return s
 }
 
+// Forward is s for a stream whose reading goes on at a later offset on purpose.
+func (s State) Forward(next int64) State {
+	s.Window = s.Window.Forward(next)
+	return s
+}
+
 // checkpointHead is the head of a checkpoint whose body was copied by now, but for
 // what the caller knows of its beginning, and of the changelog.
 func (s *Shard) checkpointHead() CheckpointHead {

@@ -153,6 +153,22 @@ func (s State) Rewind(next int64) State {
 	return s
 }
 
+// Forward is s for a stream whose reading goes on at a later offset, next, on purpose.
+// What was skipped never came out and must not be learned from the input: a rebuild
+// from that alone begins at next, and so would its coverage.
+func (s State) Forward(next int64) State {
+	gens := make([]Generation, len(s.Generations))
+	copy(gens, s.Generations)
+	for i := range gens {
+		gens[i].FirstOffset = next
+	}
+	s.Generations = gens
+	if len(gens) > 0 {
+		s.KnownFrom = known(s.StreamTime)
+	}
+	return s
+}
+
 // Following is s where an earlier state of the window had that rotation. One that
 // does not know of it, and counts from the start again, begins a new count.
 func (s State) Following(rotation uint64) State {

@@ -228,3 +228,22 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 }
+
+// TestForward: the input up to the new position is not to be learned.
+func TestForward(t *testing.T) {
+	s := State{StreamTime: 1015, Slice: 10, Rotation: 1, Generations: []Generation{{Number: 100, FirstOffset: 5}, {Number: 101, FirstOffset: 7}}}
+	moved := s.Forward(50)
+	r, err := Rebuild(config(70*time.Millisecond), newExactSet(), moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.From() != 50 || s.Generations[0].FirstOffset != 5 {
+		t.Errorf("learn from %d, want 50; the original is %+v", r.From(), s)
+	}
+	if c := r.Done(50).Coverage(); c != 0 {
+		t.Errorf("coverage %v, want 0", c)
+	}
+	if _, err := Rebuild(config(70*time.Millisecond), newExactSet(), State{Slice: 10}.Forward(50)); err != nil {
+		t.Error(err)
+	}
+}

@@ -64,7 +64,7 @@ func (x *past) course() (course, error) {
 	case at < 0:
 		c.why = offsetsExpired
 	case at > x.last.Next:
-		c.why, c.next = movedForward, at
+		c.why, c.next, c.state = movedForward, at, x.last.State.Forward(at)
 		state, err := pipeline.ParseMetadata(x.at.metadata)
 		if errors.Is(err, pipeline.ErrForeignState) {
 			return course{}, err

@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -88,8 +89,7 @@ func (t *logTrimmer) round(ctx context.Context) {
 }
 
 // trimLog deletes the changes before the first one that a window at that rotation
-// still knows something of. They are in the order of their rotations, so it is
-// found by halving: no record of where which change lies has to be kept.
+// still knows something of.
 func (s *Session) trimLog(ctx context.Context, p pipeline.Partition, rotation uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, trimTimeout)
 	defer cancel()
@@ -97,17 +97,12 @@ func (s *Session) trimLog(ctx context.Context, p pipeline.Partition, rotation ui
 	if err != nil {
 		return err
 	}
-	dead, live := bounds.start, bounds.stable
-	for dead < live {
-		change, next, err := s.changeAt(ctx, p, dead+(live-dead)/2, live)
-		if err != nil {
-			return err
-		}
-		if change != nil && change.State.Window.Forgotten(rotation) {
-			dead = next
-			continue
-		}
-		live = dead + (live-dead)/2
+	dead, err := s.halve(ctx, p, bounds, rotation)
+	if errors.Is(err, errUnordered) {
+		dead, err = s.deadBefore(ctx, p, bounds, rotation)
+	}
+	if err != nil {
+		return err
 	}
 	if dead == bounds.start {
 		return nil
@@ -126,7 +121,55 @@ func (s *Session) trimLog(ctx context.Context, p pipeline.Partition, rotation ui
 	return nil
 }
 
-// trimTimeout is enough for some dozens of questions.
+// errUnordered is the error of a search in changes that need not be in the order of
+// their rotations.
+var errUnordered = errors.New("changes out of order")
+
+// halve finds the end of what is forgotten: no record of which change lies where has
+// to be kept. In transactions of the owner the changes are in the order of their
+// rotations. Where they were acknowledged, a process that had lost the partition may
+// have written between those of its owner.
+func (s *Session) halve(ctx context.Context, p pipeline.Partition, bounds logBounds, rotation uint64) (dead int64, err error) {
+	dead, live := bounds.start, bounds.stable
+	for dead < live {
+		middle := dead + (live-dead)/2
+		change, next, err := s.changeAt(ctx, p, middle, live)
+		switch {
+		case err != nil:
+			return 0, err
+		case change != nil && change.Acknowledged:
+			return 0, errUnordered
+		case change != nil && change.State.Window.Forgotten(rotation):
+			dead = next
+		default:
+			live = middle
+		}
+	}
+	return dead, nil
+}
+
+// deadBefore reads until the first change that is not forgotten.
+func (s *Session) deadBefore(ctx context.Context, p pipeline.Partition, bounds logBounds, rotation uint64) (dead int64, err error) {
+	dead = bounds.start
+	for r := s.readLog(p, bounds.start); r.next < bounds.stable; {
+		changes, err := r.changes(ctx, bounds.stable)
+		if err != nil {
+			return 0, err
+		}
+		for _, c := range changes {
+			switch {
+			case !c.last:
+			case !c.State.Window.Forgotten(rotation):
+				return dead, nil
+			default:
+				dead = c.offset + 1
+			}
+		}
+	}
+	return dead, nil
+}
+
+// trimTimeout is enough for some dozens of questions, or for reading a slice's changes.
 const trimTimeout = time.Minute
 
 // changeAt is the first change that ends at an offset or after it, and before end,
