@@ -38,11 +38,12 @@ func newStateResetCmd(a *app) *cobra.Command {
 		Long: `Forget what a group remembers, or emit a range again on purpose.
 
 Deletes the group's offsets of the input, the records of its changelog, and the
-checkpoints under --state-dir, of all partitions or those of --partition. The next
-start begins at its --start, as a new group does: what it reads comes out again.
+checkpoints under --state-dir. The next start begins at its --start, as a new group
+does: what it reads comes out again.
 
 With --replay the group goes on at a point instead, with nothing remembered:
-earliest, a time, or an offset for each partition, N:OFFSET. What lies behind the
+earliest, a time, or an offset for each partition, N:OFFSET; in all partitions or
+those of --partition, and the others keep what they know. What lies behind the
 point comes out again, once. A point ahead of where the group is, is refused: what
 lies between was judged by nobody.
 
@@ -54,7 +55,7 @@ machines are refused by themselves afterwards.`,
 		Example: `  streamdedup state reset --brokers localhost:9092 --group dedup --in clicks --replay 2025-06-01T00:00:00Z`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(s.check(cmd), s.checkChangeable()); err != nil {
+			if err := errors.Join(s.check(cmd), s.checkChangeable(), s.checkPartitions()); err != nil {
 				return err
 			}
 			points, err := parsePoints(s.replay)
@@ -67,12 +68,23 @@ machines are refused by themselves afterwards.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	s.stateSettings.bind(fs)
-	fs.IntSliceVar(&s.partitions, "partition", nil, "number `N` of a partition to reset (repeatable; default all)")
+	fs.IntSliceVar(&s.partitions, "partition", nil, "number `N` of a partition that --replay is about (repeatable; default all)")
 	fs.StringVar(&s.dir, "state-dir", "", "`FOLDER` whose checkpoints of the group are deleted, too; for run it is "+defaultStateDir+" (default none)")
 	fs.StringSliceVar(&s.replay, "replay", nil, "go on at a `POINT` with nothing remembered: earliest, a time such as 2025-06-01T00:00:00Z, or N:OFFSET (repeatable)")
 	fs.BoolVar(&s.yes, "yes", false, "do not ask (default false)")
 	s.bindSecurity(fs)
 	return cmd
+}
+
+// checkPartitions refuses to drop the offset of some partitions: beside the others
+// the next start would take them for new ones, and read them from their beginning
+// whatever its --start is.
+func (s *resetSettings) checkPartitions() error {
+	if len(s.partitions) == 0 || len(s.replay) > 0 {
+		return nil
+	}
+	return withHint(usagef("--partition needs --replay: a group forgets a part of its partitions only to go on at a point of them"),
+		fmt.Sprintf("add --replay earliest, a time or %d:OFFSET; or leave out --partition, which resets all", s.partitions[0]))
 }
 
 // points say where a replay begins: at one point in all partitions, or at an
@@ -245,7 +257,7 @@ func (r *resetting) concerns(f *state.Found) bool {
 func (r *resetting) place(ctx context.Context, a *kafkaio.Account, points points) (kafkaio.Place, error) {
 	if a.State == nil {
 		return kafkaio.Place{}, withHint(fmt.Errorf("partition %d has no state (%s): there is nothing to emit again", a.Partition, orElse(fmt.Sprint(a.Refused), a.Course.String())),
-			"leave out --replay, and say with run's --start where to begin")
+			"leave out --replay and --partition, and say with run's --start where to begin")
 	}
 	next, ok := points.offsets[a.Partition]
 	if !ok {

@@ -195,6 +195,7 @@ func (r *remembering) checkCame(want ...string) {
 }
 
 // TestStateReset: everything comes out again, of the partitions that are reset.
+// Others keep what they know, also where the next start would begin at the end.
 func TestStateReset(t *testing.T) {
 	r := newRemembering(t, 2)
 	r.write(0, "a", "b", "a")
@@ -210,23 +211,39 @@ func TestStateReset(t *testing.T) {
 	if code, _, stderr := r.state("", "reset"); code != exitUsage || !strings.Contains(stderr, "hint: add --yes") {
 		t.Errorf("unasked: exit code %d, stderr:\n%s", code, stderr)
 	}
-	if code, _, stderr := r.state("", "reset", "--yes", "--partition", "2"); code != exitUsage || !strings.Contains(stderr, "has no partition 2") {
+	if code, _, stderr := r.state("", "reset", "--yes", "--partition", "2", "--replay", "earliest"); code != exitUsage || !strings.Contains(stderr, "has no partition 2") {
 		t.Errorf("of a partition that is not there: exit code %d, stderr:\n%s", code, stderr)
 	}
 	if a := r.inspect().Partitions[0]; *a.Committed != 3 {
 		t.Fatalf("a refused reset moved the group to %d", *a.Committed)
 	}
-	_, said := r.must("", "reset", "--yes", "--partition", "0")
-	for _, want := range []string{"partition 0: deletes offset 3, changelog records 0 to ", "offsets deleted\n", "changelog emptied\n"} {
+	_, said := r.must("", "reset", "--yes", "--partition", "0", "--replay", "earliest")
+	for _, want := range []string{"partition 0: goes from offset 3 back to offset 0, deletes changelog records 0 to ", "offsets moved\n", "changelog emptied\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("reset does not say %q:\n%s", want, said)
 		}
 	}
-	if i := r.inspect(); i.Partitions[0].Restore != "begins: there is no state" || *i.Partitions[1].Committed != 1 {
+	if i := r.inspect(); i.Partitions[0].Restore != "nothing to restore: begins at 0" || *i.Partitions[1].Committed != 1 {
 		t.Errorf("after the reset of partition 0: %+v", i.Partitions)
 	}
-	r.run()
+	if said := r.run("--start", "latest"); strings.Contains(said, "the group has not seen") {
+		t.Errorf("a partition that was reset is taken for new:\n%s", said)
+	}
 	r.checkCame("a*2", "b*2", "c")
+
+	_, said = r.must("", "reset", "--yes")
+	for _, want := range []string{"partition 1: deletes offset 1, changelog records 0 to ", "offsets deleted\n", "changelog emptied\n"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("reset does not say %q:\n%s", want, said)
+		}
+	}
+	for _, p := range r.inspect().Partitions {
+		if p.Restore != "begins: there is no state" {
+			t.Errorf("after the reset of all partitions: %+v", p)
+		}
+	}
+	r.run()
+	r.checkCame("a*3", "b*3", "c*2")
 	code, _, stderr := exec("", "state", "reset", "--yes", "--brokers", strings.Join(r.brokers, ","), "--group", "other", "--in", r.in)
 	if code != exitFailed || !strings.Contains(stderr, `group "other" remembers nothing of "`+r.in+`": there is nothing to reset`) {
 		t.Errorf("of a group that is not there: exit code %d, stderr:\n%s", code, stderr)
