@@ -36,8 +36,9 @@ func newStateInspectCmd(a *app) *cobra.Command {
 
 From the brokers: for each partition the committed offset and the state beside it,
 the changelog and its last change. From --state-dir: the checkpoints of this
-machine, with their age, or why one would be refused. Either will do. It changes
-nothing and may be used while instances run. Of a checkpoint only the header is
+machine, with their age, or why one would be refused, as far as its head and the
+brokers tell: its body a restart reads. Either will do. It changes nothing and may
+be used while instances run. Of a checkpoint only the header is
 read; --check reads all of it and compares the checksums.
 
 How many IDs each generation was given is not in the offsets: --count reads the
