@@ -30,7 +30,12 @@ func TestWindowIsChangedAtARestart(t *testing.T) {
 	t.Run("longer", func(t *testing.T) {
 		r := aged(t)
 		r.write(0, append(all, "new")...)
-		r.run("--window", "48h")
+		said := r.run("--window", "48h")
+		for _, want := range []string{"the window has another length: what is known is carried over", "window_before=24h0m0s window=48h0m0s", "from=changelog ids=8"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("the log does not say %q:\n%s", want, said)
+			}
+		}
 		r.checkCame("begun", "new")
 		s := r.inspect().Partitions[0].State
 		if s.WindowMS != (48*time.Hour).Milliseconds() || s.Coverage < 0.5 || s.Coverage > 0.6 {
@@ -69,15 +74,10 @@ func TestWindowIsChangedAtARestart(t *testing.T) {
 func TestCapacityIsChangedAtARestart(t *testing.T) {
 	r := newRemembering(t, 1)
 	r.write(0, "a", "b")
-	p := start(t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
-	r.caughtUp(p)
-	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no checkpoint")
-		}
-	}
-	if code := p.end(); code != exitOK {
-		t.Fatalf("exit code %d", code)
+	r.checkpointed()
+	r.write(0, "a")
+	if said := r.run("--state-dir", r.dir); !strings.Contains(said, "from=checkpoint") || !strings.Contains(said, " ids=2 ") {
+		t.Errorf("a restart does not say that it used the checkpoint:\n%s", said)
 	}
 	r.write(0, "a", "b", "c")
 	said := r.run("--state-dir", r.dir, "--capacity", "1M")
