@@ -54,8 +54,10 @@ for each of them as for all IDs together.
 
 Give the --key, --hash-seed, --window and --filter of the run, and its --capacity,
 --rate or --memory to be warned when there is no room. A group that has not begun
-begins at --start with what it was taught; one that has gets the IDs into the
-generations of their times. All IDs are held in memory, at 16 bytes each.`,
+begins at --start with what it was taught, as a stream that has come to the newest
+ID: records that are older than it by more than the window will be late, and such a
+backlog does not come out under --on-late drop or divert. One that has gets the IDs
+into the generations of their times. All IDs are held in memory, at 16 bytes each.`,
 		Example: `  streamdedup state import --brokers localhost:9092 --group dedup --in clicks --key key --partitioner kafka seen.ndjson`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -166,9 +168,9 @@ type teacher struct {
 	settings *importSettings
 	warn     func(format string, args ...any)
 
-	seed  uint64
-	print string
-	slice int64
+	seed        uint64
+	print       string
+	slice, span int64
 	// latest is the time that is believed at most.
 	latest time.Time
 	// room is how many IDs a generation takes, 0 where that is not known.
@@ -177,6 +179,10 @@ type teacher struct {
 	ids      importedIDs
 
 	taught, old uint64
+	// newest is the time of the newest ID that a stream begins at, in the partition
+	// newestIn.
+	newest   int64
+	newestIn int32
 }
 
 // rules are what the IDs are hashed with.
@@ -205,7 +211,7 @@ func (t *teacher) rules() error {
 	if t.print, err = rules.Fingerprint(); err != nil {
 		return err
 	}
-	t.slice = rules.Window.Slice()
+	t.slice, t.span = rules.Window.Slice(), rules.Window.Span.Milliseconds()
 	ahead := s.maxAhead
 	if ahead == 0 {
 		ahead = min(time.Duration(t.slice)*time.Millisecond, 5*time.Minute)
@@ -274,6 +280,7 @@ func (t *teacher) teach(ctx context.Context) error {
 	if err := t.group.EnsureChangelog(ctx); err != nil {
 		return err
 	}
+	defer t.tell() // also of what was taught before an error
 	for i := range t.accounts {
 		a := &t.accounts[i]
 		next := a.Next

@@ -129,6 +129,33 @@ func TestStateImportPutsIDsIntoTheirGenerations(t *testing.T) {
 	r.checkCame("id8", "id9")
 }
 
+// TestStateImportSaysWhatWillBeLate to the millisecond, once, and only of a group
+// that has not begun.
+func TestStateImportSaysWhatWillBeLate(t *testing.T) {
+	r := newRemembering(t, 2)
+	newest := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+	earliest := newest.Add(-24 * time.Hour)
+	ids := fmt.Sprintf(`{"id":"known","time":%d,"partition":0}`+"\n"+`{"id":"other","time":%d,"partition":1}`, newest.UnixMilli(), earliest.UnixMilli())
+	_, said := r.must(ids, "import", "--key", "json:id")
+	want := fmt.Sprintf("warning: records that are older than the newest ID of their partition by more than the window will be late, "+
+		"which run's --on-late is about: in partition 0 those from before %s\n", stamp(earliest.UnixMilli()))
+	if !strings.Contains(said, want) {
+		t.Errorf("import does not say %q:\n%s", want, said)
+	}
+	cl := client(t, r.brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for id, at := range map[string]time.Time{"late": earliest.Add(-time.Millisecond), "in-time": earliest} {
+		record := &kgo.Record{Topic: r.in, Timestamp: at, Value: fmt.Appendf(nil, `{"id":%q}`, id)}
+		if err := cl.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.run("--on-late", "drop")
+	r.checkCame("in-time")
+	if _, said := r.must(ids, "import", "--key", "json:id"); strings.Contains(said, "will be late") {
+		t.Errorf("of a group that has begun import says:\n%s", said)
+	}
+}
+
 func TestStateImportRefuses(t *testing.T) {
 	r := newRemembering(t, 1)
 	f := func(stdin, want string, more ...string) {

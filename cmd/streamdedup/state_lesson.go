@@ -36,6 +36,9 @@ func (t *teacher) lesson(a *kafkaio.Account, next int64) lesson {
 			oldest, newest = min(oldest, id.time), max(newest, id.time)
 		}
 		*w = window.Taught(w.Slice, newest, oldest, next)
+		if newest > t.newest {
+			t.newest, t.newestIn = newest, a.Partition
+		}
 	}
 	var hashes [filter.Generations][]filter.Hash
 	for _, id := range ids {
@@ -68,4 +71,12 @@ func (t *teacher) lesson(a *kafkaio.Account, next int64) lesson {
 		l.change = change
 	}
 	return l
+}
+
+// tell says what the times of the IDs mean for records that are still to come.
+func (t *teacher) tell() {
+	if t.newest > 0 {
+		t.warn("records that are older than the newest ID of their partition by more than the window will be late, which run's --on-late is about: in partition %d those from before %s",
+			t.newestIn, stamp(t.newest-t.span))
+	}
 }
