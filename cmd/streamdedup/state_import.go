@@ -183,6 +183,11 @@ type teacher struct {
 	// newestIn.
 	newest   int64
 	newestIn int32
+	// ahead counts the IDs that are newer than their stream, of which the one that is
+	// furthest behind has come to behind, in the partition behindIn.
+	ahead    uint64
+	behind   int64
+	behindIn int32
 }
 
 // rules are what the IDs are hashed with.

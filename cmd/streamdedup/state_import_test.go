@@ -156,6 +156,38 @@ func TestStateImportSaysWhatWillBeLate(t *testing.T) {
 	}
 }
 
+// TestStateImportSaysWhatIsAheadOfTheStream: those IDs are remembered, but a window
+// from where the stream is.
+func TestStateImportSaysWhatIsAheadOfTheStream(t *testing.T) {
+	r := newRemembering(t, 2)
+	m := time.Now().Add(-time.Hour).UTC().Truncate(time.Millisecond)
+	cl := client(t, r.brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for p, at := range []time.Time{m, m.Add(-time.Minute)} {
+		record := &kgo.Record{Topic: r.in, Partition: int32(p), Timestamp: at, Value: []byte(`{"id":"x"}`)}
+		if err := cl.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.run()
+	line := func(partition int, ahead time.Duration) string {
+		return fmt.Sprintf(`{"id":"e%d","time":%d,"partition":%d}`+"\n", ahead, m.Add(ahead).UnixMilli(), partition)
+	}
+	_, said := r.must(line(0, 0)+line(1, -time.Minute), "import", "--key", "json:id")
+	if strings.Contains(said, "warning") {
+		t.Errorf("of IDs that are not ahead import says:\n%s", said)
+	}
+	_, said = r.must(line(0, time.Millisecond)+line(0, time.Minute)+line(1, 0), "import", "--key", "json:id")
+	want := "warning: 3 IDs are newer than the stream time of their partition, which in partition 1 is " +
+		stamp(m.Add(-time.Minute).UnixMilli()) + ": they are held for a window from that on, not from their own times\n"
+	if !strings.Contains(said, want) {
+		t.Errorf("import does not say %q:\n%s", want, said)
+	}
+	r.write(0, "e1000000", "e60000000000", "new")
+	r.write(1, "e0")
+	r.run()
+	r.checkCame("new", "x*2")
+}
+
 func TestStateImportRefuses(t *testing.T) {
 	r := newRemembering(t, 1)
 	f := func(stdin, want string, more ...string) {

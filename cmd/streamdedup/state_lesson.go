@@ -40,8 +40,12 @@ func (t *teacher) lesson(a *kafkaio.Account, next int64) lesson {
 			t.newest, t.newestIn = newest, a.Partition
 		}
 	}
+	var ahead uint64
 	var hashes [filter.Generations][]filter.Hash
 	for _, id := range ids {
+		if id.time > w.StreamTime {
+			ahead++
+		}
 		age := w.AgeAt(id.time)
 		if age >= filter.Generations {
 			l.old++
@@ -51,6 +55,10 @@ func (t *teacher) lesson(a *kafkaio.Account, next int64) lesson {
 		age = min(age, len(w.Generations)-1)
 		hashes[age] = append(hashes[age], id.hash)
 	}
+	if ahead > 0 && (t.ahead == 0 || w.StreamTime < t.behind) {
+		t.behind, t.behindIn = w.StreamTime, a.Partition
+	}
+	t.ahead += ahead
 	change := &pipeline.Change{Begin: next, Next: next, State: l.state}
 	for age, learned := range slices.Backward(hashes[:]) {
 		slices.Sort(learned) // and once each
@@ -78,5 +86,9 @@ func (t *teacher) tell() {
 	if t.newest > 0 {
 		t.warn("records that are older than the newest ID of their partition by more than the window will be late, which run's --on-late is about: in partition %d those from before %s",
 			t.newestIn, stamp(t.newest-t.span))
+	}
+	if t.ahead > 0 {
+		t.warn("%s IDs are newer than the stream time of their partition, which in partition %d is %s: they are held for a window from that on, not from their own times",
+			formatIDs(t.ahead), t.behindIn, stamp(t.behind))
 	}
 }
