@@ -117,11 +117,14 @@ func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *insp
 		report.begin(s.in, &p)
 		if s.count && p.State != nil && account.Log != nil {
 			added, err := countChangelog(ctx, g, &account, status)
-			if err != nil {
+			switch {
+			case kafkaio.IsRefusal(err):
+				p.refuse(err)
+			case err != nil:
 				return err
+			default:
+				p.State.load(added, report.model(s.in, n), s.fpr)
 			}
-			model := report.model(s.in, n)
-			p.State.load(added, model, s.fpr)
 		}
 		report.Partitions = append(report.Partitions, p)
 	}

@@ -2,10 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
 )
 
 // TestStateInspect of a group that has not begun, that runs, and that ended; with
@@ -97,6 +102,64 @@ func TestStateInspectChecks(t *testing.T) {
 	}
 	if len(i.Checkpoints) != len(damaged) || i.Partitions[0].Begin != nil {
 		t.Errorf("a restart would begin with a damaged checkpoint: %+v", i)
+	}
+}
+
+// TestStateOfADamagedChangelog is refused by name, and reset is the way out.
+func TestStateOfADamagedChangelog(t *testing.T) {
+	for name, garbage := range map[string][]byte{"null": nil, "zeroes": {0, 0}, "cut off": {1}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRemembering(t, 2)
+			r.write(0, "a", "b")
+			r.write(1, "x")
+			r.run()
+			cl := client(t, r.brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+			record := &kgo.Record{Topic: kafkaio.ChangelogTopic(r.group(), r.in), Partition: 0, Value: garbage}
+			if err := cl.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			const why = "it is no record of a changelog"
+			i := r.inspect("--count")
+			if p := i.Partitions[0]; p.Restore != "refused" || !strings.Contains(p.Refused, why) || p.State != nil || *p.Committed != 2 {
+				t.Errorf("inspect shows %+v", p)
+			}
+			if p := i.Partitions[1]; p.Refused != "" || p.State == nil {
+				t.Errorf("inspect shows %+v", p)
+			}
+			for _, command := range [][]string{{"reset", "--yes", "--replay", "earliest"}, {"import", "--key", "json:id"}} {
+				if code, _, stderr := r.state("", command[0], command[1:]...); code != exitFailed || !strings.Contains(stderr, why) {
+					t.Errorf("%v: exit code %d, stderr:\n%s", command, code, stderr)
+				}
+			}
+			r.must("", "reset", "--yes")
+			r.run()
+			r.checkCame("a*2", "b*2", "x*2")
+		})
+	}
+}
+
+// TestStateInspectCountsADamagedChangelog: behind a good end only --count sees it.
+func TestStateInspectCountsADamagedChangelog(t *testing.T) {
+	r := newRemembering(t, 1)
+	r.write(0, "a")
+	r.run()
+	changelog := kafkaio.ChangelogTopic(r.group(), r.in)
+	cl := client(t, r.brokers, kgo.ConsumeTopics(changelog), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	good := cl.PollFetches(t.Context()).Records()[0]
+	bad := &kgo.Record{Topic: changelog}
+	records := []*kgo.Record{bad}
+	for range 64 {
+		records = append(records, &kgo.Record{Topic: changelog, Key: good.Key, Value: good.Value})
+	}
+	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.inspect().Partitions[0]; p.Refused != "" {
+		t.Errorf("the end alone shows %+v", p)
+	}
+	if p := r.inspect("--count").Partitions[0]; p.Restore != "refused" || p.State != nil ||
+		!strings.Contains(p.Refused, fmt.Sprintf("offset %d: it is no record of a changelog", bad.Offset)) {
+		t.Errorf("all of it shows %+v", p)
 	}
 }
 

@@ -133,6 +133,15 @@ func partitionOf(a *kafkaio.Account) partitionReport {
 	return p
 }
 
+// refuse notes what only a look at the whole changelog shows. A restart that begins
+// with a checkpoint may not come to it.
+func (p *partitionReport) refuse(err error) {
+	p.Refused = err.Error()
+	if p.Checkpoint == nil {
+		p.Restore, p.Next, p.State = kafkaio.Refuses.String(), nil, nil
+	}
+}
+
 func stateOf(s *pipeline.State) *stateReport {
 	w := &s.Window
 	span := windowOf(w.Slice)

@@ -126,6 +126,7 @@ type inspected struct {
 	Partitions []struct {
 		Committed *int64
 		Restore   string
+		Refused   string
 		Begin     *int64 `json:"restore_checkpoint"`
 		Next      *int64
 		State     *struct {

@@ -103,7 +103,7 @@ func (g *Group) Account(ctx context.Context, number int32) (Account, error) {
 		return a, fmt.Errorf("look for the end of %s: %w", p, err)
 	}
 	x, err := g.steady(ctx, p)
-	if errors.Is(err, pipeline.ErrForeignState) || errors.Is(err, errOtherInput) {
+	if IsRefusal(err) {
 		a.Course, a.Refused = Refuses, err
 	} else if err != nil {
 		return a, err
@@ -125,6 +125,12 @@ func (g *Group) Account(ctx context.Context, number int32) (Account, error) {
 	}
 	a.Course, a.State, a.Next = courseOf[c.why], &c.state, c.next
 	return a, nil
+}
+
+// IsRefusal is whether an error of [Group.Account] or [Group.Changes] is about what is
+// kept, which a restart would refuse too, and not about the asking.
+func IsRefusal(err error) bool {
+	return errors.Is(err, pipeline.ErrForeignState) || errors.Is(err, errOtherInput) || errors.Is(err, errDamagedLog)
 }
 
 // looks is how often Account looks for a moment without a commit.
@@ -169,7 +175,7 @@ func (g *Group) committed(ctx context.Context, p pipeline.Partition) (committed,
 
 // Changes gives each change of a partition of the changelog to fn, from its
 // beginning up to an offset of it; long ones in parts, of which only the last
-// says last. It fails with [pipeline.ErrForeignState] for a later format.
+// says last. It fails with a refusal for a record that cannot be read.
 func (g *Group) Changes(ctx context.Context, number int32, from, to int64, fn func(offset int64, c *pipeline.Change, last bool) error) error {
 	r := g.asks.readLog(g.partition(number), from)
 	for r.next < to {
