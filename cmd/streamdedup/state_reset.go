@@ -256,7 +256,11 @@ func (r *resetting) concerns(f *state.Found) bool {
 // and, where there are earlier records, knows that it has not.
 func (r *resetting) place(ctx context.Context, a *kafkaio.Account, points points) (kafkaio.Place, error) {
 	if a.State == nil {
-		return kafkaio.Place{}, withHint(fmt.Errorf("partition %d has no state (%s): there is nothing to emit again", a.Partition, orElse(fmt.Sprint(a.Refused), a.Course.String())),
+		why := a.Course.String()
+		if a.Refused != nil {
+			why = a.Refused.Error()
+		}
+		return kafkaio.Place{}, withHint(fmt.Errorf("partition %d has no state (%s): there is nothing to emit again", a.Partition, why),
 			"leave out --replay and --partition, and say with run's --start where to begin")
 	}
 	next, ok := points.offsets[a.Partition]

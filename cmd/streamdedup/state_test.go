@@ -275,7 +275,7 @@ func TestStateResetReplay(t *testing.T) {
 	r.run()
 	r.checkCame("a*2", "b*3", "c*3")
 	f(exitOK, "changelog emptied")
-	f(exitFailed, "there is nothing to emit again", "--replay", "earliest")
+	f(exitFailed, "partition 0 has no state (begins: there is no state): there is nothing to emit again", "--replay", "earliest")
 }
 
 // TestStateResetReplayGoesBackOnly: what lies between a lagging group and a point
