@@ -14,10 +14,12 @@ import (
 // commit. The shard's own worker copies, so a step never sees half of a change.
 
 const (
-	// copyStep is how much a worker copies in one go, some tenths of a millisecond.
+	// copyStep is how much a worker copies in one go, in less than a tenth of a
+	// millisecond.
 	copyStep = 1 << 20
-	// copyBuffers lets the disk write while a worker copies.
-	copyBuffers = 4
+	// copyBuffers is how many steps the disk may be behind: most of what a cycle
+	// copies, which the disk writes until the next.
+	copyBuffers = 16
 	// maxCopyTime is how much of one cycle goes into copying, and copyShare bounds
 	// it for short cycles.
 	maxCopyTime = 3 * time.Millisecond
