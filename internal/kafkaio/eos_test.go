@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -336,9 +337,15 @@ func commitAs(t *testing.T, s *scene, next int64, metadata string) {
 	t.Helper()
 	os := kadm.Offsets{}
 	os.Add(kadm.Offset{Topic: s.cfg.In[0], Partition: 0, At: next, LeaderEpoch: -1, Metadata: metadata})
-	if err := kadm.NewClient(s.client()).CommitAllOffsets(ctx(t), s.cfg.Group, os); err != nil {
-		t.Fatalf("commit offset %d: %v", next, err)
-	}
+	adm := kadm.NewClient(s.client())
+	// A member that left while it was joining is one for a moment more.
+	until(t, "the offset is committed", func() bool {
+		err := adm.CommitAllOffsets(ctx(t), s.cfg.Group, os)
+		if err != nil && !errors.Is(err, kerr.UnknownMemberID) {
+			t.Fatalf("commit offset %d: %v", next, err)
+		}
+		return err == nil
+	})
 }
 
 // A member that was thrown out between reading and committing does not commit:
