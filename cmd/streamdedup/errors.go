@@ -84,6 +84,14 @@ func (a *app) exit(err error) int {
 	return exitFailed
 }
 
+// warn prints an error that does not end the command, with its hint.
+func (a *app) warn(err error) {
+	fmt.Fprintf(a.stderr, "warning: %s\n", err)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+	}
+}
+
 // hintOf is the error's own hint, or the one for its kind, or "".
 func hintOf(err error) string {
 	if h := hinter(nil); errors.As(err, &h) {

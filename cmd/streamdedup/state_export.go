@@ -82,6 +82,9 @@ func (a *app) export(ctx context.Context, s *exportSettings) (err error) {
 		return err
 	}
 	defer g.Close()
+	if err := g.Fits(); err != nil {
+		a.warn(err)
+	}
 	accounts, head, err := s.accounts(ctx, g)
 	if err != nil {
 		return err

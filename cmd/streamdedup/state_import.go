@@ -137,7 +137,7 @@ func (a *app) importState(ctx context.Context, s *importSettings, args []string)
 		return err
 	}
 	defer g.Close()
-	if err := s.idle(ctx, g); err != nil {
+	if err := errors.Join(g.Fits(), s.idle(ctx, g)); err != nil {
 		return err
 	}
 	t := &teacher{group: g, settings: s, warn: func(format string, args ...any) { fmt.Fprintf(a.stderr, "warning: "+format+"\n", args...) }}

@@ -101,6 +101,9 @@ func (a *app) inspectGroup(ctx context.Context, s *inspectSettings, report *insp
 		return err
 	}
 	defer g.Close()
+	if err := g.Fits(); err != nil {
+		a.warn(err)
+	}
 	if report.Members, err = g.Members(ctx); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkaio"
@@ -160,6 +161,69 @@ func TestStateInspectCountsADamagedChangelog(t *testing.T) {
 	if p := r.inspect("--count").Partitions[0]; p.Restore != "refused" || p.State != nil ||
 		!strings.Contains(p.Refused, fmt.Sprintf("offset %d: it is no record of a changelog", bad.Offset)) {
 		t.Errorf("all of it shows %+v", p)
+	}
+}
+
+// TestStateOfAnInputThatGrew can be looked at and dropped before the changelog has
+// grown too.
+func TestStateOfAnInputThatGrew(t *testing.T) {
+	r := newRemembering(t, 2)
+	r.write(0, "a")
+	r.write(1, "b")
+	r.run()
+	r.grow(3)
+	const why = `has 2 partitions, its input "`
+	_, said := r.must("", "inspect")
+	if !strings.Contains(said, why) || !strings.Contains(said, "hint: if the input got more partitions, `streamdedup run --fix-topics`") {
+		t.Errorf("inspect does not say both counts and the way out:\n%s", said)
+	}
+	i := r.inspect()
+	if len(i.Partitions) != 3 || i.Partitions[1].State == nil || i.Partitions[2].Restore != "begins: there is no state" {
+		t.Errorf("inspect shows %+v", i.Partitions)
+	}
+	if code, _, stderr := r.state("", "import", "--key", "json:id"); code != exitFailed || !strings.Contains(stderr, why) {
+		t.Errorf("import: exit code %d, stderr:\n%s", code, stderr)
+	}
+	r.must("", "reset", "--yes", "--partition", "0", "--replay", "earliest")
+	r.run("--fix-topics")
+	r.checkCame("a*2", "b")
+
+	r.grow(4)
+	r.must("", "reset", "--yes")
+	if _, said := r.must("", "inspect"); !strings.Contains(said, "has 3 partitions, its input \"") {
+		t.Errorf("inspect says:\n%s", said)
+	}
+	r.run("--fix-topics")
+	r.checkCame("a*3", "b*2")
+	if _, said := r.must("", "inspect"); strings.Contains(said, "warning") {
+		t.Errorf("inspect says:\n%s", said)
+	}
+}
+
+// grow gives input and output more partitions.
+func (r *remembering) grow(to int) {
+	r.t.Helper()
+	adm := kadm.NewClient(client(r.t, r.brokers))
+	answers, err := adm.UpdatePartitions(r.t.Context(), to, r.in, r.out)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestStateOfAnInputThatShrank was one of another input, and has another way out.
+func TestStateOfAnInputThatShrank(t *testing.T) {
+	r := newRemembering(t, 1)
+	adm := kadm.NewClient(client(t, r.brokers))
+	if _, err := adm.CreateTopic(t.Context(), 2, 1, nil, kafkaio.ChangelogTopic(r.group(), r.in)); err != nil {
+		t.Fatal(err)
+	}
+	r.write(0, "a")
+	_, said := r.must("", "inspect")
+	if !strings.Contains(said, `has 2 partitions, its input "`+r.in+`" has 1: `) || !strings.Contains(said, "\nhint: was the input deleted and made again? ") {
+		t.Errorf("inspect says:\n%s", said)
 	}
 }
 

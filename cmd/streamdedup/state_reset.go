@@ -149,6 +149,9 @@ func (a *app) reset(ctx context.Context, s *resetSettings, points points) error 
 		return err
 	}
 	defer g.Close()
+	if err := g.Fits(); err != nil {
+		a.warn(err)
+	}
 	if err := s.idle(ctx, g); err != nil {
 		return err
 	}

@@ -109,8 +109,8 @@ func (g *Group) Account(ctx context.Context, number int32) (Account, error) {
 		return a, err
 	}
 	a.Committed, a.Metadata = x.at.next, x.at.metadata
-	if topic := g.Changelog(); topic != "" {
-		a.Log = &LogAccount{Topic: topic, Start: x.log.start, Stable: x.log.stable, End: x.log.end}
+	if g.hasLog(number) {
+		a.Log = &LogAccount{Topic: g.Changelog(), Start: x.log.start, Stable: x.log.stable, End: x.log.end}
 		if x.last != nil {
 			a.Log.Last, a.Log.LastOffset = &x.last.Change, x.last.offset
 		}
@@ -147,7 +147,7 @@ func (g *Group) steady(ctx context.Context, p pipeline.Partition) (x past, err e
 			return x, err
 		}
 		x = past{at: before}
-		if g.Changelog() == "" {
+		if !g.hasLog(p.Number) {
 			return x, nil
 		}
 		if x.log, err = g.asks.logBounds(ctx, p); err != nil {

@@ -25,6 +25,8 @@ type Group struct {
 	asks *Session
 	adm  *kadm.Client
 	cfg  GroupConfig
+	// logPartitions is how many the changelog has.
+	logPartitions int32
 	// shares says that the group has a topic in which the input is shared out.
 	shares bool
 }
@@ -83,10 +85,8 @@ func (g *Group) look(ctx context.Context) error {
 		return nil
 	case detail.Err != nil:
 		return fmt.Errorf("look at changelog topic %q: %w", log, detail.Err)
-	case len(detail.Partitions) != int(g.Partitions()):
-		return fmt.Errorf("look at changelog topic %q: it has %d partitions, its input %q has %d",
-			log, len(detail.Partitions), g.cfg.Input, g.Partitions())
 	}
+	g.logPartitions = int32(len(detail.Partitions))
 	f.changelogs[g.cfg.Input] = changelog{name: log, id: detail.ID}
 	return nil
 }
@@ -102,6 +102,23 @@ func (g *Group) Cluster() string { return g.asks.found.cluster }
 
 // Changelog is the name of the changelog topic, empty where there is none.
 func (g *Group) Changelog() string { return g.asks.found.changelogs[g.cfg.Input].name }
+
+// hasLog is whether a partition of the input has one of the changelog.
+func (g *Group) hasLog(number int32) bool { return g.Changelog() != "" && number < g.logPartitions }
+
+// Fits is an error where the changelog has not the partitions of the input: no restart
+// takes it so. What both have can be looked at and dropped.
+func (g *Group) Fits() error {
+	hint := "if the input got more partitions, `streamdedup run --fix-topics` adds them to the changelog too"
+	switch log, in := g.logPartitions, g.Partitions(); {
+	case g.Changelog() == "" || log == in:
+		return nil
+	case log > in:
+		hint = "was the input deleted and made again? If what is known may be lost, `streamdedup state reset`, then delete the changelog topic"
+	}
+	return hinted(hint, "changelog topic %q has %d partitions, its input %q has %d: each belongs to one of the input",
+		g.Changelog(), g.logPartitions, g.cfg.Input, g.Partitions())
+}
 
 // Shared is the topic in which the group shares the input out, empty where it does
 // not: then the state of its second stage is that of this topic.
@@ -241,19 +258,22 @@ func (g *Group) CommitOffsets(ctx context.Context, places map[int32]Place) error
 	return nil
 }
 
-// ClearChangelog deletes all records of these partitions of the changelog.
+// ClearChangelog deletes all records of these partitions of the changelog, as far as
+// it has them.
 func (g *Group) ClearChangelog(ctx context.Context, partitions []int32) error {
+	const all = -1
 	log := g.Changelog()
-	if log == "" {
+	var ends kadm.Offsets
+	for _, number := range partitions {
+		if g.hasLog(number) {
+			ends.Add(kadm.Offset{Topic: log, Partition: number, At: all})
+		}
+	}
+	if len(ends) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	const all = -1
-	var ends kadm.Offsets
-	for _, number := range partitions {
-		ends.Add(kadm.Offset{Topic: log, Partition: number, At: all})
-	}
 	err := persist(ctx, func() error {
 		answers, err := g.adm.DeleteRecords(ctx, ends)
 		if err == nil {
