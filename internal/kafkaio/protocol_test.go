@@ -16,6 +16,7 @@ import (
 
 // Instances come and go while records flow, where the coordinator assigns.
 func TestConsumerProtocolThroughRebalances(t *testing.T) {
+	t.Parallel()
 	for _, delivery := range []Delivery{ExactlyOnce, AtLeastOnce} {
 		t.Run(delivery.String(), func(t *testing.T) {
 			everyBroker(t, func(t *testing.T, brokers []string) {
