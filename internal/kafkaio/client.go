@@ -72,7 +72,8 @@ func (s *Session) replace(ctx context.Context, cause error) error {
 	}
 	s.closeCycle()
 	s.client().CloseAllowingRebalance()
-	ctx, cancel := context.WithTimeout(ctx, max(replacePatience, 2*s.cfg.TxnTimeout))
+	// What led here had a time of its own, which may be over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(replacePatience, 2*s.cfg.TxnTimeout))
 	defer cancel()
 	if err := persist(ctx, func() error { return s.join(ctx) }); err != nil {
 		return fmt.Errorf("start a new client after %w: %w", cause, err)

@@ -74,7 +74,7 @@ func (s *exactly) settle(ctx context.Context, positions []pipeline.Position, cau
 func (s *exactly) unsettled(ctx context.Context, cause, err error) (pipeline.CommitResult, error) {
 	err = fmt.Errorf("find out whether a transaction was committed (%w): %w", cause, err)
 	if ctx.Err() != nil && !errors.Is(err, pipeline.ErrFenced) {
-		return s.lost(context.WithoutCancel(ctx), err)
+		return s.lost(ctx, err)
 	}
 	return pipeline.CommitResult{}, err
 }
