@@ -153,11 +153,20 @@ func (l *life) judge() error {
 	if code := l.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("%s ended with %v after SIGTERM: %s", l.name, l.cmd.ProcessState, l.complaint())
 	}
+	if !l.hasBegun() {
+		return nil // asked while it was looking for the brokers: there is nothing to sum up
+	}
 	s, err := l.summary()
 	if err != nil {
 		return err
 	}
 	return s.check(l.name)
+}
+
+// hasBegun is whether a process has found the brokers and made its plan.
+func (l *life) hasBegun() bool {
+	text, err := os.ReadFile(l.log)
+	return err == nil && strings.Contains(string(text), " msg=plan ")
 }
 
 // isFenced is whether a process ended because its place was given to another: the
@@ -169,8 +178,7 @@ func (l *life) isFenced() bool {
 // isStillborn is whether a process gave up before it had begun, since it could not
 // reach the brokers or they did not answer.
 func (l *life) isStillborn() bool {
-	text, err := os.ReadFile(l.log)
-	return err == nil && l.cmd.ProcessState.ExitCode() == 1 && !strings.Contains(string(text), " msg=plan ")
+	return l.cmd.ProcessState.ExitCode() == 1 && !l.hasBegun()
 }
 
 // complaint is the error that a process has ended with.
