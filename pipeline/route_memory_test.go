@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -23,6 +24,8 @@ type delta struct {
 	committed map[Partition]Position
 	out       map[int32][]drop
 	gates     []*gate
+	// locating is for committed: a router locates beside its turns.
+	locating sync.Mutex
 	// fault befalls one transaction in so many, 0 is none.
 	fault int
 	// slice is the most that records may be ahead of the slowest partition.
@@ -182,6 +185,8 @@ func (g *gate) Release()             {}
 func (g *gate) Close(context.Context, bool) error { return nil }
 
 func (g *gate) Locate(_ context.Context, p Partition, fresh string) (Position, error) {
+	g.d.locating.Lock()
+	defer g.d.locating.Unlock()
 	at, ok := g.d.committed[p]
 	if !ok {
 		at = Position{Partition: p, Metadata: fresh}
@@ -248,7 +253,9 @@ func (g *gate) Commit(ctx context.Context, positions []Position) (CommitResult, 
 		if at.Next != g.sent[at.Partition] {
 			d.t.Fatalf("commit of %s at %d, delivered up to %d", at.Partition, at.Next, g.sent[at.Partition])
 		}
+		d.locating.Lock()
 		d.committed[at.Partition] = at
+		d.locating.Unlock()
 	}
 	clear(g.pending)
 	return CommitResult{Settlement: Committed}, nil
