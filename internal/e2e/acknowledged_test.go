@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,33 +112,7 @@ func TestAtLeastOnceSleeper(t *testing.T) {
 	p := newProxy(t, s.brokers[0])
 	s.flags["delivery"], s.flags["session-timeout"] = "at-least-once", "2s"
 	a := s.run("brokers=" + p.address())
-	a.ready(2)
-	for n := range int32(2) {
-		s.ids(n, series("first", 5)...)
-	}
-	s.caughtUp(a)
-	held := p.hold(kmsg.NewPtrProduceRequest())
-	for n := range int32(2) {
-		s.ids(n, series(fmt.Sprintf("p%d-", n), 5)...)
-		s.ids(n, "first0", fmt.Sprintf("p%d-0", n))
-	}
-	held.wait(t, a)
-	a.signal(syscall.SIGSTOP)
-	held.let()
-	b := s.run("instance=b")
-	b.ready(2)
-	s.caughtUp(b)
-	a.signal(syscall.SIGCONT)
-	a.ready(1)
-	b.ready(1)
-	for n := range int32(2) {
-		s.ids(n, "first1", fmt.Sprintf("p%d-1", n), fmt.Sprintf("last%d", n))
-	}
-	s.caughtUp(a)
-	sumA, sumB := a.stop(), b.stop()
-	if n := sumA.In + sumB.In; n != uint64(s.written) {
-		t.Errorf("both have committed %d records, want %d", n, s.written)
-	}
+	s.sleepThrough(a, p, kmsg.NewPtrProduceRequest())
 	// What a had written, and the rest of that cycle when it woke.
 	if again := s.again(); again > 10 {
 		t.Errorf("%d records came out again, want at most the 10 that both judged", again)

@@ -107,6 +107,15 @@ func sleep(t *testing.T, at kmsg.Request, timeout string) {
 	s := newScene(t, 2, nil, nil)
 	p := newProxy(t, s.brokers[0])
 	a := s.run("session-timeout=2s", timeout, "brokers="+p.address())
+	s.sleepThrough(a, p, at)
+	s.check()
+}
+
+// sleepThrough writes to both partitions of a's, puts a to sleep when the broker has
+// done what this request asks for, and wakes it when another has taken over and done
+// the same. Both go on, and end.
+func (s *scene) sleepThrough(a *daemon, p *proxy, at kmsg.Request) {
+	s.t.Helper()
 	a.ready(2)
 	for n := range int32(2) {
 		s.ids(n, series("first", 5)...)
@@ -117,7 +126,7 @@ func sleep(t *testing.T, at kmsg.Request, timeout string) {
 		s.ids(n, series(fmt.Sprintf("p%d-", n), 5)...)
 		s.ids(n, "first0", fmt.Sprintf("p%d-0", n))
 	}
-	held.wait(t, a)
+	held.wait(s.t, a)
 	a.signal(syscall.SIGSTOP)
 	held.let()
 	b := s.run("instance=b")
@@ -132,9 +141,8 @@ func sleep(t *testing.T, at kmsg.Request, timeout string) {
 	s.caughtUp(a)
 	sumA, sumB := a.stop(), b.stop()
 	if n := sumA.In + sumB.In; n != uint64(s.written) {
-		t.Errorf("both have committed %d records, want %d", n, s.written)
+		s.t.Errorf("both have committed %d records, want %d", n, s.written)
 	}
-	s.check()
 }
 
 // TestSaysWhatItWaitsFor: positions that another's open transaction holds back are

@@ -2,7 +2,6 @@ package kafkaio
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -136,14 +135,7 @@ func TestAtLeastOnceOnALossyWire(t *testing.T) {
 		s.cfg.TxnTimeout = 6 * time.Second
 		r := s.start()
 		for range rounds {
-			seed, chance := rng.Uint64(), 0.2+rng.Float64()*0.6
-			s.wire.set(func(key int16, nth int) fate {
-				roll := rand.New(rand.NewPCG(seed, uint64(key)<<32|uint64(nth)))
-				if nth > 12 || roll.Float64() >= chance {
-					return pass
-				}
-				return fate(1 + roll.IntN(2))
-			})
+			s.wire.set(lossy(rng))
 			s.unique(20)
 			s.again()
 			s.caughtUp()

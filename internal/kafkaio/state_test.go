@@ -121,6 +121,21 @@ func TestFencedByOurselves(t *testing.T) {
 	}
 }
 
+// lossy loses requests and answers of every kind, the first dozen of each more or
+// less often.
+func lossy(rng *rand.Rand) func(key int16, nth int) fate {
+	seed := rng.Uint64()
+	chance := 0.2 + rng.Float64()*0.6
+	return func(key int16, nth int) fate {
+		// The same for every order in which the client's connections ask.
+		roll := rand.New(rand.NewPCG(seed, uint64(key)<<32|uint64(nth)))
+		if nth > 12 || roll.Float64() >= chance {
+			return pass
+		}
+		return fate(1 + roll.IntN(2))
+	}
+}
+
 // Whatever message is lost, of any kind and as often as it may be, nothing else
 // is lost and nothing comes twice.
 func TestSessionIsExactOnALossyWire(t *testing.T) {
@@ -135,16 +150,7 @@ func TestSessionIsExactOnALossyWire(t *testing.T) {
 		r := s.start()
 		total := 0
 		for range rounds {
-			seed := rng.Uint64()
-			chance := 0.2 + rng.Float64()*0.6
-			s.wire.set(func(key int16, nth int) fate {
-				// The same for every order in which the client's connections ask.
-				roll := rand.New(rand.NewPCG(seed, uint64(key)<<32|uint64(nth)))
-				if nth > 12 || roll.Float64() >= chance {
-					return pass
-				}
-				return fate(1 + roll.IntN(2))
-			})
+			s.wire.set(lossy(rng))
 			s.unique(20)
 			s.again()
 			total += 60
