@@ -166,11 +166,11 @@ func newHistories(s *Session) histories {
 // history is what the group has had of a topic, as far as this process knows. It
 // tells a partition that is new from a group that is.
 type history struct {
-	// began says that the group has had an offset of the topic that we did not
-	// begin with. Then a partition that
-	// has none is taken for new, and read from its beginning: of two instances that
-	// start for the first time in the same moment, the second may read more than
-	// --start latest asks for, but a new partition's records are not passed over.
+	// began says that the group has had an offset of the topic that we did not begin
+	// with. Then a partition that has none is taken for new, and read from its
+	// beginning: of two instances that start for the first time in the same moment, the
+	// second may read more than --start latest asks for, but a new partition's records
+	// are not passed over.
 	began bool
 	// own are the partitions whose start is ours.
 	own map[pipeline.Partition]bool
