@@ -53,19 +53,30 @@ func (c *checked) Resume(p pipeline.Partition, next int64) uint64 {
 }
 
 func (c *checked) Commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
-	var result pipeline.CommitResult
-	var err error
 	if c.random.IntN(10) == 0 {
-		result, err = c.Abort(ctx)
 		c.aborts++
-	} else {
-		result, err = c.Session.Commit(ctx, positions)
+		return c.Abort(ctx)
 	}
-	switch result.Settlement {
-	case pipeline.Committed:
+	result, err := c.Session.Commit(ctx, positions)
+	if result.Settlement == pipeline.Committed {
 		for _, at := range positions {
 			c.committed[at.Partition] = at.Next
 		}
+	}
+	c.settled(result)
+	return result, err
+}
+
+// Abort is the engine's own, too: of a cycle that lost a partition half-way.
+func (c *checked) Abort(ctx context.Context) (pipeline.CommitResult, error) {
+	result, err := c.Session.Abort(ctx)
+	c.settled(result)
+	return result, err
+}
+
+// settled notes where reading goes on.
+func (c *checked) settled(result pipeline.CommitResult) {
+	switch result.Settlement {
 	case pipeline.Aborted:
 		for p := range result.Epochs {
 			c.next[p] = c.committed[p]
@@ -76,7 +87,6 @@ func (c *checked) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	for _, p := range result.Gone {
 		delete(c.next, p)
 	}
-	return result, err
 }
 
 // flowing writes to all partitions, new IDs and all of the old ones again, until it
