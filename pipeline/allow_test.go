@@ -10,7 +10,7 @@ import (
 // hashOfID is the hash of a JSON ID under the rules of most tests.
 func hashOfID(t *testing.T, cfg Config, id string) filter.Hash {
 	t.Helper()
-	e, err := keys.Parse(cfg.Keys, cfg.Seed)
+	e, err := keys.Parse(cfg.Keys, cfg.Seed, cfg.IDs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -276,7 +276,7 @@ type truth struct {
 
 func newTruth(t *testing.T, s *stream, rules Config) *truth {
 	t.Helper()
-	extractor, err := keys.Parse(rules.Keys, rules.Seed)
+	extractor, err := keys.Parse(rules.Keys, rules.Seed, rules.IDs)
 	if err != nil {
 		t.Fatal(err)
 	}

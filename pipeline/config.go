@@ -37,6 +37,9 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf(`parse policy %q: want "pass", "drop", "divert" or "fail"`, s)
 }
 
+// IDOptions say what key specs take for an ID, and how they read a value.
+type IDOptions = keys.Options
+
 // TimeNone as [Config.Time] makes the whole input one window: no record's time
 // is looked at and nothing is ever forgotten.
 const TimeNone = "none"
@@ -45,6 +48,8 @@ const TimeNone = "none"
 type Config struct {
 	// Keys are the key specs, one for each part of the ID.
 	Keys []string
+	// IDs says what the specs take for an ID, and how they read a value.
+	IDs IDOptions
 	// Seed goes into every hash. All instances of a deployment use the same.
 	Seed uint64
 	// Time is where a record's time comes from: "record", "arrival", a key spec of
@@ -87,11 +92,11 @@ func (c Config) Validate() error {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("pipeline.Config."+format, args...))
 	}
-	if _, err := keys.Parse(c.Keys, c.Seed); err != nil {
+	if _, err := keys.Parse(c.Keys, c.Seed, c.IDs); err != nil {
 		fault("Keys: %w", err)
 	}
 	if c.Time != TimeNone {
-		if _, err := keys.ParseClock(c.Time, c.TimeFormat); err != nil {
+		if _, err := keys.ParseClock(c.Time, c.TimeFormat, c.IDs.Table); err != nil {
 			fault("Time: %w", err)
 		}
 	}
@@ -127,7 +132,7 @@ func (c Config) window() window.Config {
 // same event and how they are remembered: key spec, seed, scope and filter kind,
 // not the filter's size. State of another fingerprint is refused.
 func (c Config) Fingerprint() (string, error) {
-	extractor, err := keys.Parse(c.Keys, c.Seed)
+	extractor, err := keys.Parse(c.Keys, c.Seed, c.IDs)
 	if err != nil {
 		return "", err
 	}

@@ -117,10 +117,10 @@ func NewRouter(cfg RouterConfig, s RouteSession) (*Router, error) {
 	}
 	r := &Router{cfg: cfg, session: s, lanes: map[Partition]*lane{}}
 	var err error
-	if r.extractor, err = keys.Parse(cfg.Rules.Keys, cfg.Rules.Seed); err != nil {
+	if r.extractor, err = keys.Parse(cfg.Rules.Keys, cfg.Rules.Seed, cfg.Rules.IDs); err != nil {
 		return nil, fmt.Errorf("make router: %w", err)
 	}
-	if r.clock, err = keys.ParseClock(cfg.Rules.Time, cfg.Rules.TimeFormat); err != nil {
+	if r.clock, err = keys.ParseClock(cfg.Rules.Time, cfg.Rules.TimeFormat, cfg.Rules.IDs.Table); err != nil {
 		return nil, fmt.Errorf("make router: %w", err)
 	}
 	if cfg.Rules.Time != timeArrival { // that clock is the same for all

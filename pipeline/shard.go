@@ -76,7 +76,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
-	extractor, err := keys.Parse(cfg.Keys, cfg.Seed)
+	extractor, err := keys.Parse(cfg.Keys, cfg.Seed, cfg.IDs)
 	if err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
@@ -85,7 +85,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 		log: changeLog{on: cfg.LogChanges},
 	}
 	if cfg.Time != TimeNone {
-		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat); err != nil {
+		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat, cfg.IDs.Table); err != nil {
 			return nil, fmt.Errorf("make shard of %s: %w", p, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 
 // readAllowed reads the IDs of --allow-id, one a line, as hashes. A line that is a
 // JSON string, number or array, or true or false, is that; any other is a text.
-func readAllowed(path string, specs []string, seed uint64) ([]filter.Hash, error) {
-	extractor, err := keys.Parse(specs, seed)
+func readAllowed(path string, specs []string, seed uint64, o keys.Options) ([]filter.Hash, error) {
+	extractor, err := keys.Parse(specs, seed, o)
 	if err != nil {
 		return nil, usagef("--key: %w", err)
 	}

@@ -123,19 +123,19 @@ func (s *filterSettings) check(inputs []string) error {
 // check refuses key and time specs that do not parse, and a list of IDs that has
 // others.
 func (j *judging) check() error {
-	if _, err := keys.Parse(j.keys, 0); err != nil {
+	if _, err := keys.Parse(j.keys, 0, j.ids); err != nil {
 		return usagef("--key: %w", err)
 	}
 	if j.allowFile != "" {
 		// Now, and not only when the seed is known: a bad line should not cost a start.
-		if _, err := readAllowed(j.allowFile, j.keys, 0); err != nil {
+		if _, err := readAllowed(j.allowFile, j.keys, 0, j.ids); err != nil {
 			return err
 		}
 	}
 	if j.time == pipeline.TimeNone {
 		return nil
 	}
-	if _, err := keys.ParseClock(j.time, j.timeFormat); err != nil {
+	if _, err := keys.ParseClock(j.time, j.timeFormat, j.ids.Table); err != nil {
 		return usagef("--time: %w", err)
 	}
 	return nil

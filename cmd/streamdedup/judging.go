@@ -108,6 +108,7 @@ func (m *memorySettings) amount() string {
 type judging struct {
 	memorySettings
 	keys       []string
+	ids        pipeline.IDOptions
 	time       string
 	timeFormat string
 	maxAhead   time.Duration
@@ -154,7 +155,7 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 // rules are how a shard of the plan judges.
 func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Config, error) {
 	c := pipeline.Config{
-		Keys: j.keys, Seed: seed,
+		Keys: j.keys, IDs: j.ids, Seed: seed,
 		Time: j.time, TimeFormat: j.timeFormat,
 		Window: window.Config{
 			Span: j.window, MaxAhead: j.maxAhead,
@@ -170,7 +171,7 @@ func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Conf
 	}
 	if j.allowFile != "" {
 		var err error
-		if c.Allow, err = readAllowed(j.allowFile, j.keys, seed); err != nil {
+		if c.Allow, err = readAllowed(j.allowFile, j.keys, seed, j.ids); err != nil {
 			return pipeline.Config{}, err
 		}
 	}

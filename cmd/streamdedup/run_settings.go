@@ -170,7 +170,7 @@ func (s *runSettings) check() error {
 
 // kafka is where and as whom to read and write. The client's options connect it.
 func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config, error) {
-	extractor, err := keys.Parse(s.keys, 0)
+	extractor, err := keys.Parse(s.keys, 0, s.ids)
 	if err != nil {
 		return kafkaio.Config{}, usagef("--key: %w", err)
 	}

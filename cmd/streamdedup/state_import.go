@@ -94,7 +94,7 @@ func (s *importSettings) check(cmd *cobra.Command, args []string) error {
 	if len(s.keys) == 0 {
 		return withHint(usagef("--key is required"), "give those of the run: an ID's hash depends on them")
 	}
-	extractor, err := keys.Parse(s.keys, 0)
+	extractor, err := keys.Parse(s.keys, 0, keys.Options{})
 	if err != nil {
 		return usagef("--key: %w", err)
 	}
@@ -252,11 +252,11 @@ func (t *teacher) look(ctx context.Context) error {
 
 // read takes the IDs.
 func (t *teacher) read(input io.Reader, name string, status *status) error {
-	extractor, err := keys.Parse(t.settings.keys, t.seed)
+	extractor, err := keys.Parse(t.settings.keys, t.seed, keys.Options{})
 	if err != nil {
 		return usagef("--key: %w", err)
 	}
-	clock, err := keys.ParseClock("json:time", t.settings.timeFormat)
+	clock, err := keys.ParseClock("json:time", t.settings.timeFormat, keys.Table{})
 	if err != nil {
 		return usagef("--time-format: %w", err)
 	}

@@ -116,13 +116,13 @@ func (s *verifySettings) check() error {
 	if s.in == s.out {
 		return usagef("--in and --out are both %q: want two topics", s.in)
 	}
-	if _, err := keys.Parse(s.keys, 0); err != nil {
+	if _, err := keys.Parse(s.keys, 0, keys.Options{}); err != nil {
 		return usagef("--key: %w", err)
 	}
 	if s.time == pipeline.TimeNone {
 		return usagef("--time none is for files: a topic has no end, its window needs a time")
 	}
-	if _, err := keys.ParseClock(s.time, s.timeFormat); err != nil {
+	if _, err := keys.ParseClock(s.time, s.timeFormat, keys.Table{}); err != nil {
 		return usagef("--time: %w", err)
 	}
 	if s.maxRecords > audit.MaxRecords {

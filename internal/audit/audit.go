@@ -32,11 +32,11 @@ func New(cfg Config) (*Auditor, error) {
 	}
 	a := &Auditor{cfg: cfg, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	var err error
-	if a.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat); err != nil {
+	if a.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat, cfg.IDs.Table); err != nil {
 		return nil, err
 	}
 	for i := range a.ids {
-		if a.ids[i], err = keys.Parse(cfg.Keys, rand.Uint64()); err != nil {
+		if a.ids[i], err = keys.Parse(cfg.Keys, rand.Uint64(), cfg.IDs); err != nil {
 			return nil, err
 		}
 	}

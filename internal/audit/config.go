@@ -16,9 +16,10 @@ const MaxRecords = math.MaxInt32 - 1
 
 // Config says how the stream was meant to be deduplicated.
 type Config struct {
-	// Keys, Time, TimeFormat, Window and MaxAhead are those of the deduplicator.
+	// Keys, IDs, Time, TimeFormat, Window and MaxAhead are those of the deduplicator.
 	// MaxAhead has its default when it is zero. Time cannot be "none".
 	Keys             []string
+	IDs              keys.Options
 	Time, TimeFormat string
 	Window           time.Duration
 	MaxAhead         time.Duration
@@ -52,12 +53,12 @@ type OutputTimes struct {
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if _, err := keys.Parse(c.Keys, 0); err != nil {
+	if _, err := keys.Parse(c.Keys, 0, c.IDs); err != nil {
 		bad("Keys: %w", err)
 	}
 	if c.Time == "none" {
 		bad("Time is none, which has no window to audit")
-	} else if _, err := keys.ParseClock(c.Time, c.TimeFormat); err != nil {
+	} else if _, err := keys.ParseClock(c.Time, c.TimeFormat, c.IDs.Table); err != nil {
 		bad("Time: %w", err)
 	}
 	if err := c.window().Validate(); err != nil {

@@ -162,7 +162,7 @@ func (s *scene) remember(total int, begin time.Time) {
 		s.t.Fatal(err)
 	}
 	known := make([]filter.Hash, restoreProbes)
-	extractor, err := keys.Parse(s.keys, restoreSeed)
+	extractor, err := keys.Parse(s.keys, restoreSeed, keys.Options{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestGroupIsTaught(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 1)
 		s.unique(10)
-		extractor, err := keys.Parse(s.rules.Keys, s.rules.Seed)
+		extractor, err := keys.Parse(s.rules.Keys, s.rules.Seed, s.rules.IDs)
 		if err != nil {
 			t.Fatal(err)
 		}

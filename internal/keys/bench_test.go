@@ -36,7 +36,7 @@ func BenchmarkExtract(b *testing.B) {
 		{"spec=json/at=last/depth=5000", []string{"json:id"}, Record{Value: deep(5000)}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			e, err := Parse(bm.specs, 1)
+			e, err := Parse(bm.specs, 1, Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

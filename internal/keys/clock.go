@@ -43,7 +43,7 @@ const longestTime = 64
 // one. auto reads all of these and takes a number below 1e11 for seconds, below
 // 1e14 for milliseconds, below 1e17 for microseconds, else for nanoseconds: so
 // each unit is told apart from 1973 on, up to 5138 (nanoseconds: 2262).
-func ParseClock(spec, format string) (*Clock, error) {
+func ParseClock(spec, format string, t Table) (*Clock, error) {
 	f, err := parseTimeFormat(format)
 	if err != nil {
 		return nil, fmt.Errorf("parse time format %q: %w", format, err)

@@ -13,7 +13,7 @@ import (
 
 func mustParseClock(t testing.TB, spec, format string) *Clock {
 	t.Helper()
-	c, err := ParseClock(spec, format)
+	c, err := ParseClock(spec, format, Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func mustParseClock(t testing.TB, spec, format string) *Clock {
 func TestParseClockErrors(t *testing.T) {
 	f := func(spec, format, want string) {
 		t.Helper()
-		_, err := ParseClock(spec, format)
+		_, err := ParseClock(spec, format, Table{})
 		if err == nil || err.Error() != want {
 			t.Errorf("ParseClock(%q, %q): got error %v, want %q", spec, format, err, want)
 		}

@@ -22,7 +22,7 @@ type Extractor struct {
 
 // Parse compiles key specs (see the package comment), one for each part of the
 // ID, in order. The error of a bad one names it and what would be good.
-func Parse(specs []string, seed uint64) (*Extractor, error) {
+func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 	if len(specs) == 0 {
 		return nil, errors.New("parse key specs: there is none: known are " + knownKinds)
 	}

@@ -10,7 +10,7 @@ import (
 // mustParse compiles specs with a fixed seed.
 func mustParse(t testing.TB, specs ...string) *Extractor {
 	t.Helper()
-	e, err := Parse(specs, 1)
+	e, err := Parse(specs, 1, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func countJSON(e *Extractor, values ...string) tally {
 func TestParseErrors(t *testing.T) {
 	f := func(want string, specs ...string) {
 		t.Helper()
-		_, err := Parse(specs, 0)
+		_, err := Parse(specs, 0, Options{})
 		if err == nil || err.Error() != want {
 			t.Errorf("Parse(%q): got error %v, want %q", specs, err, want)
 		}
@@ -411,7 +411,7 @@ func TestAllocations(t *testing.T) {
 		}
 	})
 	for _, spec := range []string{"record", "json:ts", "json:s"} {
-		c, err := ParseClock(spec, "auto")
+		c, err := ParseClock(spec, "auto", Table{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 		{0, "json:n json:id", 0x1e9289b8215f8e11},
 		{42, "key header:ce_id json:e json:l", 0xb839b48f5596159e},
 	} {
-		e, err := Parse(strings.Fields(g.specs), g.seed)
+		e, err := Parse(strings.Fields(g.specs), g.seed, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestHashIsXXHash(t *testing.T) {
 		return binary.LittleEndian.AppendUint64(nil, uint64(kind)<<56|uint64(length))
 	}
 	long := strings.Repeat(`\u00e9x`, 3000)
-	e, err := Parse([]string{"key", "json:s", "json:n", "json:b"}, 77)
+	e, err := Parse([]string{"key", "json:s", "json:n", "json:b"}, 77, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
