@@ -212,6 +212,22 @@ func TestSamples(t *testing.T) {
 	f("nginx.log", differ, "value")
 	f("clickstream.tsv", differ, "value")
 	f("nginx.log", tally{invalid: 2}, "json:id")
+
+	f = func(file string, want tally, specs ...string) {
+		t.Helper()
+		var records []*Record
+		for _, line := range sampleLines(t, file) {
+			records = append(records, &Record{Value: line})
+		}
+		if got := count(parseWith(t, Options{Table: tsvTable}, specs...), records...); got != want {
+			t.Errorf("%s by %q: got %+v, want %+v", file, specs, got, want)
+		}
+	}
+	f("snowplow.tsv", same, "column:7")
+	f("snowplow.tsv", differ, "column:7", "column:3")
+	f("criteo.tsv", differ, "column:16")
+	f("clickstream.tsv", differ, "column:1", "column:2")
+	f("clickstream.tsv", same, "column:2")
 }
 
 func sampleLines(t *testing.T, file string) (lines [][]byte) {

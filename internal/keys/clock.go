@@ -3,16 +3,18 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // A Clock says what time a record has.
 //
 // It has one owner: no method may run concurrently with another.
 type Clock struct {
-	source clockSource
-	format timeFormat
-	json   *scanner // for a field of the value only
-	buf    [longestTime]byte
+	source  clockSource
+	format  timeFormat
+	json    *scanner // for a field of a JSON value only
+	columns *columns // for a column only
+	buf     [longestTime]byte
 }
 
 type clockSource uint8
@@ -22,6 +24,7 @@ const (
 	arrivalTime
 	noTime
 	fieldTime
+	columnTime
 )
 
 // longestTime is the length from which a string is no longer a time.
@@ -33,6 +36,7 @@ const longestTime = 64
 //	arrival        the wall clock at the reading of the batch
 //	none           a clock that stands still: all records have the same time
 //	json:a.b       a member of a JSON value, as in a key spec
+//	column:N       a column of the table, as in a key spec
 //
 // format is how to read the field: rfc3339, unix (seconds), unix-ms, unix-us,
 // unix-ns, or auto (also when empty), and it is for a field only.
@@ -57,27 +61,31 @@ func ParseClock(spec, format string, t Table) (*Clock, error) {
 	case "none":
 		c.source = noTime
 	default:
-		path, err := parseTimeField(spec)
+		field, err := parseTimeField(spec, t)
 		if err != nil {
 			return nil, fmt.Errorf("parse time spec %q: %w", spec, err)
 		}
-		c.source, c.json = fieldTime, newScanner([][]segment{path})
+		if field.source == fromColumn {
+			c.source, c.columns = columnTime, newColumns(t.Kind, []int{field.column})
+		} else {
+			c.source, c.json = fieldTime, newScanner([][]segment{field.path})
+		}
 	}
-	if c.source != fieldTime && f != autoFormat {
+	if c.source < fieldTime && f != autoFormat {
 		return nil, fmt.Errorf("parse time format %q: it is for a field of the value, not for the time %q: leave it out", format, spec)
 	}
 	return c, nil
 }
 
-func parseTimeField(s string) ([]segment, error) {
-	p, err := parseKind(s)
-	if errors.Is(err, errColumn) {
-		return nil, err
+func parseTimeField(s string, t Table) (spec, error) {
+	p, err := parseKind(s, t)
+	if err != nil && strings.HasPrefix(s, "column:") {
+		return spec{}, err
 	}
-	if err != nil || p.source != fromJSON {
-		return nil, errors.New("known are record, arrival, none, json:NAME (dots descend) and json:/POINTER")
+	if err != nil || p.source != fromJSON && p.source != fromColumn {
+		return spec{}, errors.New("known are record, arrival, none, json:NAME (dots descend), json:/POINTER and column:NUMBER")
 	}
-	return p.path, nil
+	return p, nil
 }
 
 // Time is the record's time in milliseconds since the epoch, rounded down; it is
@@ -100,6 +108,13 @@ func (c *Clock) Time(r *Record, nowMillis int64) (millis int64, ok bool) {
 		if millis, ok = c.read(&c.json.found[0]); !ok {
 			return 0, false
 		}
+	case columnTime:
+		if !c.columns.scan(r.Value) {
+			return 0, false
+		}
+		if millis, ok = c.read(&c.columns.found[0]); !ok {
+			return 0, false
+		}
 	}
 	if millis <= 0 {
 		return 0, false
@@ -115,9 +130,9 @@ func (c *Clock) read(p *part) (millis int64, ok bool) {
 			return 0, false
 		}
 		return readUnix(s, c.format)
-	case text:
+	case text, raw:
 		if p.escaped {
-			if s, ok = c.unescape(s); !ok {
+			if s, ok = c.unescape(p); !ok {
 				return 0, false
 			}
 		}
@@ -129,11 +144,11 @@ func (c *Clock) read(p *part) (millis int64, ok bool) {
 	return 0, false
 }
 
-// unescape decodes s, which may hold an offset's plus sign or a slash in escapes.
-func (c *Clock) unescape(s []byte) (decoded []byte, ok bool) {
+// unescape decodes p, which may hold an offset's plus sign or a slash in escapes.
+func (c *Clock) unescape(p *part) (decoded []byte, ok bool) {
 	var char [maxChar]byte
 	decoded = c.buf[:0]
-	for piece, rest := nextPiece(s, &char); len(piece) > 0; piece, rest = nextPiece(rest, &char) {
+	for piece, rest := p.next(p.bytes, &char); len(piece) > 0; piece, rest = p.next(rest, &char) {
 		if len(decoded)+len(piece) > longestTime {
 			return nil, false
 		}

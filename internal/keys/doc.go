@@ -7,13 +7,14 @@
 //	header:NAME    a header, the last one where the name is repeated
 //	json:a.b       a member of a JSON object; dots descend objects
 //	json:/a~1b/0   an RFC 6901 JSON Pointer: any name, and array elements
+//	column:7       a column of a CSV or TSV row, from 1, or by the header's name
 //
 // # Identity
 //
 // Two records are the same event when all parts of their IDs are the same. A
 // part is a type and bytes, and both count:
 //
-//   - A key, a header or a whole value is its bytes.
+//   - A key, a header, a column or a whole value is its bytes.
 //   - A JSON string is its decoded text, so "a" and "\u0061" are one ID. Bytes
 //     that are not UTF-8 stay as they are and a lone surrogate becomes the three
 //     bytes that UTF-8 would give its code point. Nothing is replaced by U+FFFD,
@@ -41,6 +42,14 @@
 // A schema registry's prefix (a zero byte and four more) before the text is
 // skipped. A null value, which Kafka calls a tombstone, is never parsed; neither
 // is an empty one: both are missing. A byte order mark is not JSON.
+//
+// # Rows
+//
+// A value is one row. CSV is that of RFC 4180, and a column its text without the
+// quotes around it: quotes inside are doubled, line ends and commas stay. TSV has
+// no quotes. One line end behind the row is none of it. A row that is malformed
+// before the end of the last column that is asked for is [Invalid]: a quote in a
+// column that does not begin with one, say, or a second row.
 //
 // # Hash
 //

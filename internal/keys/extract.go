@@ -16,6 +16,8 @@ import (
 type Extractor struct {
 	specs    []spec
 	json     *scanner // nil without a json spec
+	columns  *columns // nil without a column spec
+	options  string   // their canonical text
 	sum      hasher
 	repeated uint64
 }
@@ -28,14 +30,19 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 	}
 	e := &Extractor{sum: hasher{seed: seed}}
 	var paths [][]segment
+	var wanted []int
 	for _, s := range specs {
-		p, err := parseSpec(s)
+		p, err := parseSpec(s, o.Table)
 		if err != nil {
 			return nil, err
 		}
-		if p.source == fromJSON {
+		switch p.source {
+		case fromJSON:
 			p.found = len(paths)
 			paths = append(paths, p.path)
+		case fromColumn:
+			p.found = len(wanted)
+			wanted = append(wanted, p.column)
 		}
 		e.specs = append(e.specs, p)
 	}
@@ -44,6 +51,10 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 	}
 	if len(paths) > 0 {
 		e.json = newScanner(paths)
+	}
+	if len(wanted) > 0 {
+		e.columns = newColumns(o.Table.Kind, wanted)
+		e.options += " " + o.Table.Kind.String()
 	}
 	return e, nil
 }
@@ -54,7 +65,7 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 // a value nested deeper than any before it.
 func (e *Extractor) Hash(r *Record) (filter.Hash, Outcome) {
 	outcome, repeats := Found, false
-	if e.json != nil && !e.json.scan(r.Value) {
+	if e.json != nil && !e.json.scan(r.Value) || e.columns != nil && !e.columns.scan(r.Value) {
 		outcome = Invalid
 	}
 	e.sum.reset()
@@ -71,6 +82,8 @@ func (e *Extractor) Hash(r *Record) (filter.Hash, Outcome) {
 			repeats = repeats || n > 1
 		case fromJSON:
 			p = e.json.found[s.found]
+		case fromColumn:
+			p = e.columns.found[s.found]
 		}
 		switch p.kind {
 		case absent:
@@ -131,5 +144,5 @@ func (e *Extractor) String() string {
 	for i := range e.specs {
 		quoted[i] = strconv.Quote(e.specs[i].String())
 	}
-	return strings.Join(quoted, " ")
+	return strings.Join(quoted, " ") + e.options
 }

@@ -14,18 +14,39 @@ type kind uint8
 const (
 	absent  kind = iota // nothing, null, or an empty string
 	nested              // an array or an object
-	raw                 // a key, a header or a whole value
+	raw                 // a key, a header, a column or a whole value
 	text                // a JSON string
 	number              // a JSON number
 	boolean             // true or false
 )
 
 // part is what was found for one spec. Bytes are a view of the record; for a
-// text they are what stands between the quotes, escaped or not.
+// text and a column they are what stands between the quotes, escaped or not.
 type part struct {
 	kind    kind
 	escaped bool
 	bytes   []byte
+}
+
+// next decodes the first piece of s, which is the part's bytes or the rest of
+// them. The piece is empty only when s is; char is there for it.
+func (p *part) next(s []byte, char *[maxChar]byte) (piece, rest []byte) {
+	switch {
+	case !p.escaped:
+		return s, nil
+	case p.kind == raw:
+		return nextQuoted(s)
+	}
+	return nextPiece(s, char)
+}
+
+// appendTo appends the decoded bytes.
+func (p *part) appendTo(b []byte) []byte {
+	var char [maxChar]byte
+	for piece, rest := p.next(p.bytes, &char); len(piece) > 0; piece, rest = p.next(rest, &char) {
+		b = append(b, piece...)
+	}
+	return b
 }
 
 // lengthBits is the share of the word before a part that holds its length; the
@@ -56,11 +77,11 @@ func (h *hasher) add(p *part) {
 		return
 	}
 	length := 0
-	for piece, rest := nextPiece(p.bytes, &h.char); len(piece) > 0; piece, rest = nextPiece(rest, &h.char) {
+	for piece, rest := p.next(p.bytes, &h.char); len(piece) > 0; piece, rest = p.next(rest, &h.char) {
 		length += len(piece)
 	}
 	h.prefix(p.kind, length)
-	for piece, rest := nextPiece(p.bytes, &h.char); len(piece) > 0; piece, rest = nextPiece(rest, &h.char) {
+	for piece, rest := p.next(p.bytes, &h.char); len(piece) > 0; piece, rest = p.next(rest, &h.char) {
 		h.write(piece)
 	}
 }

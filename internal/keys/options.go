@@ -34,3 +34,6 @@ const (
 	// TSV is a row of columns between tabs, without quoting.
 	TSV
 )
+
+// String is the kind in lower case.
+func (k TableKind) String() string { return [...]string{"none", "csv", "tsv"}[k] }

@@ -15,6 +15,7 @@ const (
 	fromValue
 	fromHeader
 	fromJSON
+	fromColumn
 )
 
 // spec is one parsed key spec.
@@ -22,23 +23,22 @@ type spec struct {
 	source source
 	header string
 	path   []segment
-	// found is the index of the path in the scanner.
+	column int
+	// found is the index of what the spec names in the scanner of its source.
 	found int
 }
 
-const knownKinds = "key, value, header:NAME, json:NAME (dots descend) and json:/POINTER"
+const knownKinds = "key, value, header:NAME, json:NAME (dots descend), json:/POINTER and column:NUMBER"
 
-var errColumn = errors.New("column: needs csv or tsv input")
-
-func parseSpec(s string) (spec, error) {
-	p, err := parseKind(s)
+func parseSpec(s string, t Table) (spec, error) {
+	p, err := parseKind(s, t)
 	if err != nil {
 		return spec{}, fmt.Errorf("parse key spec %q: %w", s, err)
 	}
 	return p, nil
 }
 
-func parseKind(s string) (spec, error) {
+func parseKind(s string, t Table) (spec, error) {
 	kind, name, named := strings.Cut(s, ":")
 	switch kind {
 	case "key", "value":
@@ -58,7 +58,8 @@ func parseKind(s string) (spec, error) {
 		path, err := parsePath(name)
 		return spec{source: fromJSON, path: path}, err
 	case "column":
-		return spec{}, errColumn
+		n, err := columnNumber(name, t)
+		return spec{source: fromColumn, column: n}, err
 	}
 	if name, ok := strings.CutPrefix(s, jsonPathRoot); ok && name != "" {
 		return spec{}, errJSONPath(name)
@@ -142,6 +143,8 @@ func (p *spec) String() string {
 		return "value"
 	case fromHeader:
 		return "header:" + p.header
+	case fromColumn:
+		return "column:" + strconv.Itoa(p.column)
 	}
 	var dotted, pointer strings.Builder
 	isDotted := false

@@ -86,20 +86,16 @@ func (e *Extractor) KeyText(id []byte) []byte {
 		i = skipSpace(id, i+1)
 	}
 	p, _, err := writtenPart(id, i)
-	if err != nil || !p.escaped {
-		return p.bytes
+	if err != nil {
+		return nil
 	}
-	var key []byte
-	for piece, rest := nextPiece(p.bytes, &e.sum.char); len(piece) > 0; piece, rest = nextPiece(rest, &e.sum.char) {
-		key = append(key, piece...)
-	}
-	return key
+	return p.appendTo(nil)
 }
 
 // addWritten gives the part the type that it has in a record.
 func (e *Extractor) addWritten(s *spec, p part) {
 	if s.source != fromJSON {
-		p.kind = raw
+		p = part{kind: raw, bytes: p.appendTo(nil)}
 	}
 	e.sum.add(&p)
 }
