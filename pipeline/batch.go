@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"fmt"
+	"math/bits"
+	"time"
 
 	"github.com/streamdedup/streamdedup/internal/keys"
 )
@@ -47,12 +49,18 @@ type Batch struct {
 	// source does not say.
 	Stable int64
 
+	// IDs is what an [Identifier] found in the records. It is nil where the shard looks
+	// itself.
+	IDs *IDs
+
 	// Route is, behind a [Router], the partition that each record goes to.
 	Route []int32
 
 	// Outcomes is filled by the shard, one for each record it judged. It is
 	// shorter than Records only when Stopped says why.
 	Outcomes []Outcome
+	// Slice is how long a generation of the shard is in milliseconds, see [Batch.Age].
+	Slice int64
 	// Counts sums the outcomes up.
 	Counts Counts
 	// Stopped is the reason why the partition cannot go past the record at
@@ -92,11 +100,11 @@ const (
 
 func (f Fate) String() string { return [...]string{"out", "diverted", "dropped"}[f] }
 
-// Reason says which policy sent a record aside. It names the reason in the
-// headers of a diverted record.
+// Reason says which policy sent a record aside, or tagged it. It names the reason in
+// the headers of a diverted record.
 type Reason uint8
 
-// Why a record was diverted, dropped, or stopped its partition.
+// Why a record was diverted, dropped or tagged, or stopped its partition.
 const (
 	NoReason Reason = iota
 	ReasonDuplicate
@@ -132,6 +140,17 @@ type Outcome struct {
 	Marks   Marks
 	// Age is the mask of ages of the generations that held a duplicate's ID.
 	Age uint8
+}
+
+// Age is how much earlier than record i, a duplicate, its first copy was read, in
+// stream time and exact to one generation. Where a false positive has added a
+// generation to those that hold the ID, it may be less. For all but duplicates it is 0.
+func (b *Batch) Age(i int) time.Duration {
+	ages := b.Outcomes[i].Age
+	if ages == 0 {
+		return 0
+	}
+	return time.Duration(b.Slice) * time.Millisecond * time.Duration(bits.TrailingZeros8(ages))
 }
 
 // Retime marks record i of b, whose time the output would refuse and which the

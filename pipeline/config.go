@@ -37,6 +37,35 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf(`parse policy %q: want "pass", "drop", "divert" or "fail"`, s)
 }
 
+// DuplicatePolicy says what becomes of a duplicate.
+type DuplicatePolicy uint8
+
+const (
+	// DropDuplicates keeps them from the output.
+	DropDuplicates DuplicatePolicy = iota
+	// DivertDuplicates sends them where diverted records go.
+	DivertDuplicates
+	// TagDuplicates lets them out like any other record, and says so in the outcome's
+	// reason: it shows what would be dropped before anything is, and it switches the
+	// dropping off without losing the memory.
+	TagDuplicates
+)
+
+var duplicatePolicyNames = [...]string{"drop", "divert", "tag"}
+
+// String is the name that [ParseDuplicatePolicy] reads.
+func (p DuplicatePolicy) String() string { return duplicatePolicyNames[p] }
+
+// ParseDuplicatePolicy reads "drop", "divert" or "tag".
+func ParseDuplicatePolicy(s string) (DuplicatePolicy, error) {
+	for i, name := range duplicatePolicyNames {
+		if s == name {
+			return DuplicatePolicy(i), nil
+		}
+	}
+	return 0, fmt.Errorf(`parse duplicate policy %q: want "drop", "divert" or "tag"`, s)
+}
+
 // IDOptions say what key specs take for an ID, and how they read a value.
 type IDOptions = keys.Options
 
@@ -62,9 +91,15 @@ type Config struct {
 	// OnMissing, OnInvalid and OnLate say what becomes of records without an ID,
 	// of those malformed before it, and of those more than the window behind.
 	OnMissing, OnInvalid, OnLate Policy
+	// OnDuplicate says what becomes of duplicates.
+	OnDuplicate DuplicatePolicy
 	// Diverts says that there is an output for diverted records. Records too large
 	// for the output go there; without it the partition stops before them.
 	Diverts bool
+
+	// ShowIDs lets a shard name an ID by its text, and not by its hash alone. An ID
+	// may be personal data, which should not be in logs unasked.
+	ShowIDs bool
 
 	// Allow are the hashes of IDs of which one more copy is let through, although
 	// the memory says that they were seen. What is let through is remembered, so of
@@ -112,6 +147,11 @@ func (c Config) Validate() error {
 		} else if p.policy == Divert && !c.Diverts {
 			fault("%s is divert: there is no output for diverted records", p.name)
 		}
+	}
+	if c.OnDuplicate > TagDuplicates {
+		fault("OnDuplicate is %d: want DropDuplicates, DivertDuplicates or TagDuplicates", c.OnDuplicate)
+	} else if c.OnDuplicate == DivertDuplicates && !c.Diverts {
+		fault("OnDuplicate is divert: there is no output for diverted records")
 	}
 	if c.NewSet == nil {
 		fault("NewSet is nil: a shard needs a memory")

@@ -22,6 +22,41 @@ type Counts struct {
 	RepeatedHeaders uint64
 	// Ages are the duplicates by how many generations ago the first copy was read.
 	Ages [filter.Generations]uint64
+	// Audit compares what the shards answered with what is true.
+	Audit
+}
+
+// Audit counts the records with an ID of the sample: the one of 1,024 hashes of which
+// a shard also keeps an exact record. It is in neither sum.
+type Audit struct {
+	// Sampled are those that could be judged. Whether one is seen that was only held
+	// by generations of which the sample does not know everything, could not.
+	Sampled uint64
+	// SampledNew are those that nothing held.
+	SampledNew uint64
+	// FalsePositives are those that were taken for seen and were not.
+	FalsePositives uint64
+	// Clashes are the duplicates whose value is not that of the first copy: either
+	// copies differ, as they do behind producers that stamp each attempt, or two
+	// events have one ID.
+	Clashes uint64
+}
+
+// FPR is the measured share of new records that were taken for seen, 0 while none
+// was sampled.
+func (a *Audit) FPR() float64 {
+	if n := a.FalsePositives + a.SampledNew; n > 0 {
+		return float64(a.FalsePositives) / float64(n)
+	}
+	return 0
+}
+
+// plus adds b to a.
+func (a *Audit) plus(b *Audit) {
+	a.Sampled += b.Sampled
+	a.SampledNew += b.SampledNew
+	a.FalsePositives += b.FalsePositives
+	a.Clashes += b.Clashes
 }
 
 // Marked is how many records have mark m.
@@ -62,6 +97,7 @@ func (c *Counts) Plus(d *Counts) {
 	for i := range d.Ages {
 		c.Ages[i] += d.Ages[i]
 	}
+	c.plus(&d.Audit)
 }
 
 // Check returns an error when one of the two sums does not hold: then a record

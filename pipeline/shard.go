@@ -18,13 +18,12 @@ const chunk = 1024
 // no method may run concurrently with another. [Shard.Process] does not allocate
 // once the batches have had their largest size.
 type Shard struct {
-	rules     Config
-	extractor *keys.Extractor
-	allow     allowList
-	clock     *keys.Clock // nil for TimeNone
-	set       filter.Set
-	window    *window.Window
-	print     string // fingerprint
+	rules Config
+	finder
+	allow  allowList
+	set    filter.Set
+	window *window.Window
+	print  string // fingerprint
 
 	partition Partition
 	start     int64   // where the oldest cycle that is not committed began
@@ -76,18 +75,13 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
-	extractor, err := keys.Parse(cfg.Keys, cfg.Seed, cfg.IDs)
+	finder, err := newFinder(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
 	s := &Shard{
-		rules: cfg, extractor: extractor, allow: newAllowList(cfg.Allow), partition: p,
+		rules: cfg, finder: finder, allow: newAllowList(cfg.Allow), partition: p,
 		log: changeLog{on: cfg.LogChanges},
-	}
-	if cfg.Time != TimeNone {
-		if s.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat, cfg.IDs.Table); err != nil {
-			return nil, fmt.Errorf("make shard of %s: %w", p, err)
-		}
 	}
 	if s.print, err = cfg.Fingerprint(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
@@ -104,10 +98,12 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 func (s *Shard) Process(b *Batch) {
 	b.Outcomes = b.Outcomes[:0]
 	b.Counts = Counts{}
+	b.Slice = s.rules.Window.Slice()
 	b.Stopped = s.stopped
 	if s.stopped != nil {
 		return
 	}
+	b.IDs.check(b)
 	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
 		s.judge(b, from, min(from+chunk, len(b.Records)))
 	}
@@ -145,26 +141,15 @@ func (s *Shard) judge(b *Batch, from, to int) {
 func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	x := &s.scratch
 	for i := from; i < to; i++ {
-		r := &b.Records[i]
-		repeated := s.extractor.RepeatedHeaders()
-		hash, found := s.extractor.Hash(r)
-		if s.allow != nil {
-			hash = s.allow.instead(hash)
-		}
+		id := s.identity(b, i)
 		tooLarge := b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
-		if stop = s.mustStop(b, i, found, tooLarge); stop != nil {
+		if stop = s.mustStop(b, i, id.found, tooLarge); stop != nil {
 			break
 		}
-		x.offsets[n], x.hashes[n], x.found[n] = b.Offsets[i], hash, found
-		x.hasID[n] = found == keys.Found
-		x.repeats[n] = s.extractor.RepeatedHeaders() != repeated
+		x.offsets[n], x.times[n], x.hashes[n], x.found[n] = b.Offsets[i], id.time, id.hash, id.found
+		x.hasID[n] = id.found == keys.Found
+		x.repeats[n] = id.repeated
 		x.noLearn[n] = tooLarge
-		x.times[n] = window.NoTime
-		if s.clock != nil {
-			if t, ok := s.clock.Time(r, b.Now); ok {
-				x.times[n] = t
-			}
-		}
 		n++
 	}
 	s.in = window.Batch{
@@ -176,6 +161,20 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 		s.in.Now = b.Now
 	}
 	return n, stop
+}
+
+// identity is that of record i of b, with the hash to look for.
+func (s *Shard) identity(b *Batch, i int) identity {
+	var id identity
+	if b.IDs != nil {
+		id = b.IDs.of[i]
+	} else {
+		id = s.find(&b.Records[i], b.Now)
+	}
+	if s.allow != nil {
+		id.hash = s.allow.instead(id.hash)
+	}
+	return id
 }
 
 // mustStop is why the partition cannot go past record i of b, nil if it can.
@@ -229,10 +228,9 @@ func (s *Shard) outcome(i int, tooLarge bool) Outcome {
 	switch x.found[i] {
 	case keys.Found:
 		if o.Age != 0 {
-			o.Verdict, o.Fate, o.Reason = Duplicate, Dropped, ReasonDuplicate
-			return o
+			o.Verdict, o.Reason = Duplicate, ReasonDuplicate
+			o.Fate = fatesOfDuplicates[s.rules.OnDuplicate]
 		}
-		o.Verdict = Unique
 	case keys.Invalid:
 		o.Verdict = Invalid
 	default:
@@ -247,6 +245,8 @@ func (s *Shard) outcome(i int, tooLarge bool) Outcome {
 	}
 	return o
 }
+
+var fatesOfDuplicates = [...]Fate{DropDuplicates: Dropped, DivertDuplicates: Diverted, TagDuplicates: Out}
 
 // send applies a policy.
 func (o *Outcome) send(p Policy, why Reason) {

@@ -27,6 +27,10 @@ type PartitionSnapshot struct {
 	Next int64
 	// Window is the memory in figures; zero before it is restored.
 	Window window.Stats
+	// Hot is the ID with the largest share of the traffic, if it is a large one.
+	Hot Hot
+	// Sample is what the audit knows.
+	Sample SampleStats
 }
 
 // Ready is whether every partition that is ours has its memory.
