@@ -104,8 +104,8 @@ func (s *Shard) Process(b *Batch) {
 		return
 	}
 	b.IDs.check(b)
-	for from := 0; from < len(b.Records) && b.Stopped == nil; from += chunk {
-		s.judge(b, from, min(from+chunk, len(b.Records)))
+	for from := 0; from < len(b.Records) && b.Stopped == nil; {
+		from += s.judge(b, from, min(from+chunk, len(b.Records)))
 	}
 	s.limit = s.limit.change(b.SizeLimit, b.First)
 	s.next = b.Next
@@ -114,8 +114,9 @@ func (s *Shard) Process(b *Batch) {
 	}
 }
 
-// judge judges the records [from, to) of b, at most a chunk.
-func (s *Shard) judge(b *Batch, from, to int) {
+// judge judges records of b from from on, at most a chunk and none from to on. It
+// returns how many, which is at least one unless the partition stops before it.
+func (s *Shard) judge(b *Batch, from, to int) int {
 	n, stop := s.extract(b, from, to)
 	observed, full := s.window.Observe(&s.in)
 	s.log.take(&s.in)
@@ -123,28 +124,41 @@ func (s *Shard) judge(b *Batch, from, to int) {
 		stop = s.stop(b, from+observed, windowReason(full), nil)
 	}
 	b.Stopped = stop
+	x := &s.scratch
 	for i := range observed {
-		o := s.outcome(i, b.Oversize != nil && b.Oversize[from+i] || s.refused(b.Offsets[from+i]))
-		if s.scratch.found[i] == keys.Unsupported {
+		o := s.outcome(x.found[i], x.ages[i], x.marks[i], s.tooLarge(b, from+i))
+		if x.found[i] == keys.Unsupported {
 			b.Counts.Unsupported++
 		}
-		if s.scratch.repeats[i] {
+		if x.repeats[i] {
 			b.Counts.RepeatedHeaders++
 		}
 		b.Counts.add(o)
 		b.Outcomes = append(b.Outcomes, o)
 	}
+	return observed
 }
 
-// extract is pass 1: the IDs and times of records [from, to), as far as the
-// policies let the partition go. It sets s.in to them and returns their number.
+// extract is pass 1: the IDs and times of records from from on, as far as the
+// policies let the partition go. It sets s.in to them and returns their number. It
+// ends before a record of which the look-up decides whether the partition can go past
+// it, unless that is the first: then all before it is learned.
 func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	x := &s.scratch
 	for i := from; i < to; i++ {
 		id := s.identity(b, i)
-		tooLarge := b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
-		if stop = s.mustStop(b, i, id.found, tooLarge); stop != nil {
+		if policy, why := s.policy(id.found); policy == Fail {
+			stop = s.stop(b, i, why, nil)
 			break
+		}
+		tooLarge := s.tooLarge(b, i)
+		if tooLarge && !s.takenAside(b.Offsets[i]) {
+			if i > from {
+				break
+			}
+			if stop = s.mustStop(b, i, id); stop != nil {
+				break
+			}
 		}
 		x.offsets[n], x.times[n], x.hashes[n], x.found[n] = b.Offsets[i], id.time, id.hash, id.found
 		x.hasID[n] = id.found == keys.Found
@@ -155,10 +169,7 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	s.in = window.Batch{
 		Offsets: x.offsets[:n], Times: x.times[:n], Hashes: x.hashes[:n], HasID: x.hasID[:n],
 		NoLearn: x.noLearn[:n], Learn: x.learn[:n], Ages: x.ages[:n], Marks: x.marks[:n],
-		Runs: s.in.Runs,
-	}
-	if s.clock != nil {
-		s.in.Now = b.Now
+		Now: s.now(b), Runs: s.in.Runs,
 	}
 	return n, stop
 }
@@ -177,23 +188,41 @@ func (s *Shard) identity(b *Batch, i int) identity {
 	return id
 }
 
-// mustStop is why the partition cannot go past record i of b, nil if it can.
-func (s *Shard) mustStop(b *Batch, i int, found keys.Outcome, tooLarge bool) *Stop {
-	policy, why := s.policy(found)
-	if policy == Fail {
-		return s.stop(b, i, why, nil)
+// now is the wall clock that b's times are compared with.
+func (s *Shard) now(b *Batch) int64 {
+	if s.clock == nil {
+		return 0
 	}
-	if !tooLarge || policy == Drop {
+	return b.Now
+}
+
+// tooLarge is whether the output does not take record i of b.
+func (s *Shard) tooLarge(b *Batch, i int) bool {
+	return b.Oversize != nil && b.Oversize[i] || s.refused(b.Offsets[i])
+}
+
+// takenAside is whether there is an output for a diverted record at offset.
+func (s *Shard) takenAside(offset int64) bool {
+	refusal := s.refusal(offset)
+	return s.rules.Diverts && (refusal == nil || !refusal.Diverted)
+}
+
+// mustStop is why the partition cannot go past record i of b, the next to be judged,
+// which no output takes. It is nil where that is dropped: it needs none.
+func (s *Shard) mustStop(b *Batch, i int, id identity) *Stop {
+	ages, marks := s.window.Peek(id.time, s.now(b), id.hash)
+	if id.found != keys.Found {
+		ages = 0
+	}
+	late := marks&window.MarkLate != 0 && s.rules.OnLate == Fail // the window stops at it
+	if late || s.outcome(id.found, ages, marks, true).Fate == Dropped {
 		return nil
 	}
-	refusal := s.refusal(b.Offsets[i])
-	if s.rules.Diverts && (refusal == nil || !refusal.Diverted) {
-		return nil
+	var err error
+	if refusal := s.refusal(b.Offsets[i]); refusal != nil {
+		err = refusal.Err
 	}
-	if refusal != nil {
-		return s.stop(b, i, ReasonTooLarge, refusal.Err)
-	}
-	return s.stop(b, i, ReasonTooLarge, nil)
+	return s.stop(b, i, ReasonTooLarge, err)
 }
 
 // policy is what happens to a record because of its ID, and the reason.
@@ -218,14 +247,13 @@ func windowReason(s window.Stop) Reason {
 	return ReasonFull
 }
 
-// outcome is what becomes of record i of the chunk.
-func (s *Shard) outcome(i int, tooLarge bool) Outcome {
-	x := &s.scratch
-	o := Outcome{Marks: Marks(x.marks[i]), Age: x.ages[i]}
+// outcome is what becomes of a record, by what the look-up found.
+func (s *Shard) outcome(found keys.Outcome, ages uint8, marks window.Marks, tooLarge bool) Outcome {
+	o := Outcome{Marks: Marks(marks), Age: ages}
 	if s.clock == nil {
 		o.Marks &^= NoTime // nobody asked for the time
 	}
-	switch x.found[i] {
+	switch found {
 	case keys.Found:
 		if o.Age != 0 {
 			o.Verdict, o.Reason = Duplicate, ReasonDuplicate
@@ -236,7 +264,7 @@ func (s *Shard) outcome(i int, tooLarge bool) Outcome {
 	default:
 		o.Verdict = Missing
 	}
-	o.send(s.policy(x.found[i]))
+	o.send(s.policy(found))
 	if o.Fate == Out && o.Marks&Late != 0 {
 		o.send(s.rules.OnLate, ReasonLate)
 	}
