@@ -73,18 +73,19 @@ func look(ctx context.Context, cfg Config, cl *kgo.Client) (f found, err error) 
 
 // warn says what of the topics may surprise later.
 func (f found) warn(log *slog.Logger) {
-	for _, to := range []*output{f.outputs.out, f.outputs.divert} {
-		if to == nil {
-			continue
-		}
+	for _, to := range f.outputs.all() {
 		if to.compacted {
 			log.Warn("a topic that is written has cleanup.policy=compact: a record without a key will end the process, "+
 				"and of records with the same key only the last one stays", "topic", to.topic)
 		}
+		what := "what is too large for it is diverted, or stops its partition"
+		if to == f.outputs.duplicates {
+			what = "of a duplicate that is too large for it there is no copy"
+		}
 		for topic, in := range f.sources {
 			if in.maxBytes > to.maxBytes {
-				log.Warn("a topic that is written takes smaller records than the input: what is too large for it is diverted, "+
-					"or stops its partition", "topic", to.topic, "max_message_bytes", to.maxBytes, "input", topic, "input_max_message_bytes", in.maxBytes)
+				log.Warn("a topic that is written takes smaller records than the input: "+what,
+					"topic", to.topic, "max_message_bytes", to.maxBytes, "input", topic, "input_max_message_bytes", in.maxBytes)
 			}
 		}
 	}
@@ -118,7 +119,9 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 		name string
 		as   **output
 		same bool // must have the input's partitions
-	}{{cfg.Out, &f.outputs.out, !cfg.routes}, {cfg.Divert, &f.outputs.divert, false}} {
+	}{
+		{cfg.Out, &f.outputs.out, !cfg.routes}, {cfg.Divert, &f.outputs.divert, false}, {cfg.Duplicates, &f.outputs.duplicates, false},
+	} {
 		if to.name == "" {
 			continue
 		}
@@ -203,8 +206,14 @@ func lookAtOutput(ctx context.Context, cfg Config, adm *kadm.Client, topic strin
 	}
 	found := limitsOf(topic, int32(len(detail.Partitions)), configs[topic])
 	found.id = detail.ID
-	if cfg.routes {
+	switch {
+	case cfg.routes:
 		found.room = originRoom
+	case cfg.Tags && topic == cfg.Out:
+		found.room = tagRoom
+	case topic == cfg.Duplicates && found.compacted:
+		return nil, hinted("a copy may have no key, and copies with the same key are to stay: set cleanup.policy=delete, or name another topic",
+			"topic for duplicates %q has cleanup.policy=compact", topic)
 	}
 	return found, nil
 }

@@ -26,6 +26,8 @@ type transaction struct {
 	broken error
 	// spoilt is why it must not commit.
 	spoilt error
+	// uncopied are the duplicates in it that were too large to be copied.
+	uncopied uint64
 }
 
 // begin begins a transaction unless one is open. It reports false when none can
@@ -74,6 +76,8 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 // done is the result of a cycle that is durable.
 func (s *Session) done(positions []pipeline.Position) pipeline.CommitResult {
 	s.keep(positions)
+	s.copies.passed(s.parts)
+	s.notCopied.Add(s.cycle.uncopied)
 	s.closeCycle()
 	s.aborts = 0
 	return pipeline.CommitResult{Settlement: pipeline.Committed, Gone: s.gone(), Logged: s.logEnds()}

@@ -26,14 +26,19 @@ type Config struct {
 	Out string
 	// Divert is the topic for diverted records, empty when there is none.
 	Divert string
+	// Duplicates is the topic for copies of dropped duplicates, empty when there is
+	// none.
+	Duplicates string
+	// Tags says that duplicates may come out, with a header that marks them.
+	Tags bool
 	// Changelog keeps what is learned in a topic of our own for each input, so that
 	// a restore need not read the input again. FixTopics corrects such topics where
 	// they are not as they must be.
 	Changelog, FixTopics bool
 	// WarmUp reads the input again where nothing else says what it has taught.
 	WarmUp bool
-	// CreateTopics creates Out and Divert, with as many partitions as the input,
-	// where they are missing.
+	// CreateTopics creates Out, Divert and Duplicates, with as many partitions as
+	// the input, where they are missing.
 	CreateTopics bool
 
 	// Group is the consumer group and Instance the static member in it. Together
@@ -113,6 +118,9 @@ func (c Config) Validate() error {
 	}
 	if c.Divert != "" && (slices.Contains(c.In, c.Divert) || c.Divert == c.Out) {
 		fault("Divert is %q, which is an input or the output", c.Divert)
+	}
+	if d := c.Duplicates; d != "" && (slices.Contains(c.In, d) || d == c.Out || d == c.Divert) {
+		fault("Duplicates is %q, which is an input or another output", d)
 	}
 	seen := map[string]bool{}
 	for _, topic := range c.In {

@@ -88,6 +88,9 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 			s.retime(b, i, r, s.found.outputs.out)
 			from, _ := s.whence(src, b, i)
 			r.Topic, r.Partition = s.cfg.Out, from.Number
+			if o.Verdict == pipeline.Duplicate {
+				tag(b, i, r)
+			}
 		case pipeline.Diverted:
 			divert := s.found.outputs.divert
 			s.retime(b, i, r, divert)
@@ -95,7 +98,9 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 			r.Headers = append(slices.Clip(r.Headers), diversion(b.Outcomes[i].Reason, from, offset)...)
 			r.Topic, r.Partition = divert.topic, from.Number%divert.partitions
 		default:
-			continue
+			if !s.copyOf(src, b, i, r) {
+				continue
+			}
 		}
 		// The cycle's context and not the engine's: a stop finishes the cycle.
 		client.Produce(s.cycle.sending, r, acknowledge)
@@ -160,22 +165,34 @@ func (s *Session) blame(ctx context.Context, all []refused, first error) ([]pipe
 		s.warn.warn("the output refused a record's time: the clocks here and at the broker are apart", "slack", s.slack)
 	}
 	var refusals []pipeline.Refusal
+	var copies []place
+	var fits *output // and has refused nevertheless
 	for _, failed := range all {
 		b, i := s.batches.find(failed.record)
-		diverted := !s.cfg.routes && b.Outcomes[i].Fate == pipeline.Diverted
-		to := s.found.outputs.out
-		if diverted {
-			to = s.found.outputs.divert
+		to, diverted := s.found.outputs.out, false
+		if !s.cfg.routes {
+			switch b.Outcomes[i].Fate {
+			case pipeline.Dropped:
+				copies = append(copies, place{b.Partition, b.Offsets[i]})
+				continue
+			case pipeline.Diverted:
+				to, diverted = s.found.outputs.divert, true
+			}
 		}
-		// One batch of records is refused as a whole. None of them is to blame when
-		// each would fit: then the limit was lowered since we asked for it.
-		if batchOverhead+recordLength(failed.record)+almost <= int64(to.maxBytes) {
-			return nil, s.lookAgain(ctx, to)
+		if to.surelyTakes(failed.record) {
+			fits = to
+			continue
 		}
 		refusals = append(refusals, pipeline.Refusal{
 			Partition: b.Partition, Offset: b.Offsets[i], Diverted: diverted, Err: failed.err})
 	}
-	return refusals, nil
+	stale := s.refusedCopies(ctx, copies)
+	// One batch of records is refused as a whole. None of them is to blame when each
+	// would fit: then the limit was lowered since we asked for it.
+	if fits != nil {
+		return nil, errors.Join(stale, s.lookAgain(ctx, fits))
+	}
+	return refusals, stale
 }
 
 // lookAgain asks for a topic's limits. It returns an error when they changed: the

@@ -3,6 +3,7 @@ package kafkaio
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -30,18 +31,24 @@ type output struct {
 	before, after int64
 }
 
-// outputs are the output and the topic for diverted records, nil if none.
-type outputs struct{ out, divert *output }
+// outputs are the output and the topics for diverted records and for copies of
+// dropped duplicates, nil if none.
+type outputs struct{ out, divert, duplicates *output }
+
+// all are those that there are.
+func (o outputs) all() []*output {
+	return slices.DeleteFunc([]*output{o.out, o.divert, o.duplicates}, func(to *output) bool { return to == nil })
+}
 
 // clone is for the client, whose goroutines read it while we may learn better.
 func (o outputs) clone() outputs {
-	out := *o.out
-	c := outputs{out: &out}
-	if o.divert != nil {
-		divert := *o.divert
-		c.divert = &divert
+	for _, to := range []**output{&o.out, &o.divert, &o.duplicates} {
+		if *to != nil {
+			mine := **to
+			*to = &mine
+		}
 	}
-	return c
+	return o
 }
 
 // What kgo accepts as a limit, and its own default for a request.
@@ -59,8 +66,8 @@ const batchOverhead = 61
 // prefix of the batch into it, a number of seven bits a byte; the broker does not.
 func (o outputs) batchLimit(topic string) int32 {
 	limit := int64(defaultMaxBytes)
-	for _, to := range []*output{o.out, o.divert} {
-		if to != nil && to.topic == topic {
+	for _, to := range o.all() {
+		if to.topic == topic {
 			limit = int64(to.maxBytes)
 		}
 	}
@@ -74,10 +81,8 @@ const defaultMaxBytes = 1048588
 // requestLimit lets the largest batch into a request.
 func (o outputs) requestLimit() int32 {
 	limit := int64(defaultRequestLimit)
-	for _, to := range []*output{o.out, o.divert} {
-		if to != nil {
-			limit = max(limit, int64(to.maxBytes)+requestOverhead)
-		}
+	for _, to := range o.all() {
+		limit = max(limit, int64(to.maxBytes)+requestOverhead)
 	}
 	return int32(min(limit, maxBatchLimit))
 }
@@ -90,6 +95,11 @@ func (o *output) tooLarge(r *kgo.Record) bool {
 		return false
 	}
 	return batchOverhead+recordLength(r)+o.room > int64(o.maxBytes)
+}
+
+// surelyTakes is whether r can be written also where a client is more careful.
+func (o *output) surelyTakes(r *kgo.Record) bool {
+	return batchOverhead+recordLength(r)+almost <= int64(o.maxBytes)
 }
 
 // recordLength is the length of r as the first record of a batch, from the

@@ -26,7 +26,8 @@ func (c Config) stages() (route, judge Config) {
 	topic := RepartitionTopic(c.Group, c.In[0])
 	route, judge = c, c
 	route.Group = RepartitionGroup(c.Group)
-	route.Out, route.Divert, route.CreateTopics, route.Changelog = topic, "", false, false
+	route.Out, route.Divert, route.Duplicates, route.Tags = topic, "", "", false
+	route.CreateTopics, route.Changelog = false, false
 	route.routes, route.judge = true, c.Group
 	// What is in the topic is ours from its beginning on.
 	judge.In, judge.Start = []string{topic}, Start{}

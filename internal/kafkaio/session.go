@@ -35,6 +35,9 @@ type Session struct {
 	watcher  *watcher
 	trimmer  *logTrimmer
 
+	copies    copies
+	notCopied atomic.Uint64 // of cycles that were committed
+
 	cycle  transaction
 	logged []loggedRecord // of the open cycle
 	aborts int            // in a row

@@ -35,10 +35,8 @@ func (in input) then() topicThen { return topicThen{"input topic", in.id, wayAne
 func (s *Session) written() map[string]topicThen {
 	const goOn = "start again to go on, with the topic made again; what the old one held is not written again"
 	written := map[string]topicThen{}
-	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
-		if to != nil {
-			written[to.topic] = topicThen{"output topic", to.id, goOn}
-		}
+	for _, to := range s.found.outputs.all() {
+		written[to.topic] = topicThen{"output topic", to.id, goOn}
 	}
 	if s.cfg.routes {
 		written[s.cfg.Out] = topicThen{"repartition topic", s.found.outputs.out.id, wayAnew}
