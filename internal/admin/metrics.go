@@ -30,17 +30,29 @@ type Source struct {
 	// Routes is the snapshot of the stage that shares the input out, nil where there
 	// is none.
 	Routes func() *pipeline.RouteSnapshot
-	// FPR is the rate of a filter whose generations hold as many IDs.
-	FPR func(loads [filter.Generations]uint64) float64
+	// FPR is the rate of a filter whose generations hold as many IDs, and Budget what
+	// it may be.
+	FPR    func(loads [filter.Generations]uint64) float64
+	Budget float64
 	// GenerationCapacity is how many IDs fill a generation of a partition, and
 	// Slice how much stream time it covers.
 	GenerationCapacity uint64
 	Slice              time.Duration
+	// Info is how the stream is deduplicated.
+	Info Info
 }
+
+// Info is what is configured, for who looks at a dashboard and asks whether, and by
+// what, duplicates are looked for at all.
+type Info struct{ Key, Time, Window, Scope, Delivery, OnDuplicate string }
+
+// rate is the rate of a partition's filter.
+func (s *Source) rate(w *window.Stats) float64 { return max(0, s.FPR(w.Loads)) }
 
 // Metrics are the figures of one engine. It is safe for concurrent use.
 type Metrics struct {
 	source   atomic.Pointer[Source]
+	recent   recent
 	registry *prometheus.Registry
 	latency  prometheus.Histogram
 	commit   prometheus.Histogram
@@ -102,13 +114,14 @@ func (m *Metrics) restoring() map[pipeline.Partition]float64 {
 	return nil
 }
 
-// Events are the engine's callbacks that feed the histograms.
+// Events are the engine's callbacks that feed what snapshots do not have.
 func (m *Metrics) Events() pipeline.Events {
 	return pipeline.Events{
-		Settled: func(how pipeline.Settlement, took time.Duration, _ *pipeline.Counts, oldest int64) {
+		Settled: func(how pipeline.Settlement, took time.Duration, counts *pipeline.Counts, oldest int64) {
 			if how != pipeline.Committed {
 				return
 			}
+			m.recent.add(time.Now(), counts)
 			m.commit.Observe(took.Seconds())
 			m.latency.Observe(time.Since(time.UnixMilli(oldest)).Seconds())
 		},
@@ -151,6 +164,7 @@ var (
 	descStopped  = describe("partition_stopped", "1 while the partition goes no further until someone acts; /healthz says why.", "topic", "partition")
 	descLag      = describe("lag_records", "Offsets not committed yet, up to the last stable one.", "topic", "partition")
 	descTxn      = describe("transactions_total", "Transactions by how they ended.", "outcome")
+	descInfo     = describe("config_info", "How duplicates are looked for; always 1.", "key", "time", "window", "scope", "delivery", "on_duplicate")
 )
 
 // Describe implements prometheus.Collector.
@@ -158,6 +172,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
 		descBytes, descTime, descCoverage, descRestore, descStopped, descHeld, descLag, descBlocked, descTxn,
+		descInfo, descWarning, descMissing, descAhead,
 	} {
 		to <- d
 	}
@@ -165,9 +180,13 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
+	c.metrics.collectHealth(to)
 	source := c.metrics.source.Load()
 	if source == nil {
 		source = &Source{Snapshot: func() *pipeline.Snapshot { return &pipeline.Snapshot{} }}
+	} else {
+		i := source.Info
+		gauge(to, descInfo, 1, i.Key, i.Time, i.Window, i.Scope, i.Delivery, i.OnDuplicate)
 	}
 	s := source.Snapshot()
 	counts(to, &s.Counts)
@@ -245,7 +264,7 @@ func memory(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats, 
 	for age, load := range w.Loads {
 		gauge(to, descFill, float64(load)/float64(source.GenerationCapacity), p.Topic, number(p), strconv.Itoa(age))
 	}
-	gauge(to, descFPR, max(0, source.FPR(w.Loads)), p.Topic, number(p))
+	gauge(to, descFPR, source.rate(w), p.Topic, number(p))
 	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
 	gauge(to, descFull, oneIf(w.Full), p.Topic, number(p))
 	if w.StreamTime != window.NoTime {

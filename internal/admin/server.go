@@ -69,7 +69,7 @@ func handler(about string, m *Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, health(about, m.snapshot(), m.restoring(), m.source.Load().standstills()))
+		reply(w, http.StatusOK, page(about, m))
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if missing := unready(m.snapshot(), m.restoring()); missing != "" {
@@ -125,67 +125,4 @@ func unready(s *pipeline.Snapshot, progress map[pipeline.Partition]float64) stri
 	}
 	return fmt.Sprintf("%d of %d partitions are being restored: %s",
 		len(restoring), len(s.Partitions), strings.Join(restoring, ", "))
-}
-
-// health is the page for people: what this is, how far it is, and what looks
-// wrong.
-func health(about string, s *pipeline.Snapshot, progress map[pipeline.Partition]float64, still []pipeline.Standstill) string {
-	lines := []string{alive(s, still), about}
-	if missing := unready(s, progress); missing != "" {
-		lines = append(lines, "not ready: "+missing)
-	} else {
-		lines = append(lines, "ready: "+partitions(len(s.Partitions)))
-	}
-	if s == nil {
-		return strings.Join(lines, "\n")
-	}
-	for i := range s.Partitions {
-		p := &s.Partitions[i]
-		if p.Stopped != nil {
-			lines = append(lines, "warning: "+p.Stopped.Error())
-		}
-		if p.Restored && p.Window.Coverage < 1 {
-			lines = append(lines, fmt.Sprintf("warning: partition %s knows %.0f%% of the window: older duplicates pass",
-				p.Partition, 100*p.Window.Coverage))
-		}
-		if p.Restored && p.Window.Full {
-			lines = append(lines, fmt.Sprintf("warning: partition %s has more new IDs than planned: the filter is full", p.Partition))
-		}
-	}
-	for _, at := range still {
-		lines = append(lines, "warning: "+at.String())
-	}
-	return strings.Join(append(lines, suspicions(&s.Counts)...), "\n")
-}
-
-func partitions(n int) string {
-	if n == 1 {
-		return "1 partition"
-	}
-	return fmt.Sprintf("%d partitions", n)
-}
-
-// suspicions are what the counts say about the configuration.
-func suspicions(c *pipeline.Counts) []string {
-	var lines []string
-	if c.In == 0 {
-		return lines
-	}
-	if c.Marked(pipeline.Ahead) > c.In/2 {
-		lines = append(lines, "warning: more than half of the records are ahead of the clock: whose is wrong, the producers' or ours?")
-	}
-	if text := WithoutID(c); text != "" {
-		lines = append(lines, "warning: "+text)
-	}
-	return lines
-}
-
-// WithoutID says that more than half of the records have no ID, which is rarely
-// meant: then a key spec is likely wrong. It is "" when they are fewer.
-func WithoutID(c *pipeline.Counts) string {
-	n := c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
-	if n <= c.In/2 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
 }

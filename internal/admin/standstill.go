@@ -1,9 +1,6 @@
 package admin
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -29,37 +26,4 @@ func (s *Source) standstills() []pipeline.Standstill {
 		return nil
 	}
 	return s.Standstills()
-}
-
-// alive is the first line of the page: the process lives, but a partition that goes
-// no further needs someone.
-func alive(s *pipeline.Snapshot, still []pipeline.Standstill) string {
-	var stopped, waiting, standing int
-	if s != nil {
-		for i := range s.Partitions {
-			if s.Partitions[i].Stopped != nil {
-				stopped++
-			}
-		}
-	}
-	for _, at := range still {
-		if at.OpenTransaction {
-			waiting++
-		} else {
-			standing++
-		}
-	}
-	var degraded []string
-	for _, what := range []struct {
-		n    int
-		what string
-	}{{stopped, "stopped"}, {waiting, "waiting for a transaction of another producer"}, {standing, "standing still"}} {
-		if what.n > 0 {
-			degraded = append(degraded, fmt.Sprintf("%s %s", partitions(what.n), what.what))
-		}
-	}
-	if len(degraded) == 0 {
-		return "alive"
-	}
-	return "degraded: " + strings.Join(degraded, ", ")
 }

@@ -1,0 +1,216 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// Check is something that can look wrong.
+type Check uint8
+
+// The checks.
+const (
+	// CheckStopped: a partition goes no further until someone acts.
+	CheckStopped Check = iota
+	// CheckBlocked: one waits for a transaction of another producer.
+	CheckBlocked
+	// CheckStandstill: one does not move although nothing has failed.
+	CheckStandstill
+	// CheckCoverage: the memory does not know the whole window yet.
+	CheckCoverage
+	// CheckFull: the filling generation takes no more IDs.
+	CheckFull
+	// CheckEstimate: the filter's rate is above the budget.
+	CheckEstimate
+	// CheckNoID: most of the recent records have no ID.
+	CheckNoID
+	// CheckAhead: most of them are ahead of the clock.
+	CheckAhead
+	checks
+)
+
+var checkNames = [checks]string{
+	"stopped", "blocked", "standstill", "coverage", "filter_full", "fpr_estimate", "no_id", "ahead",
+}
+
+// String is the check's name in metrics.
+func (c Check) String() string { return checkNames[c] }
+
+// Warning is what a check found: of one partition, or of all when Partition is the
+// zero one.
+type Warning struct {
+	Check     Check
+	Partition pipeline.Partition
+	Text      string
+}
+
+// Warnings are what looks wrong now, in the order of the checks.
+func (m *Metrics) Warnings() []Warning {
+	source, s := m.source.Load(), m.snapshot()
+	if s == nil {
+		return nil
+	}
+	var found []Warning
+	for check := range checks {
+		for i := range s.Partitions {
+			if text := ofPartition(check, &s.Partitions[i], source); text != "" {
+				found = append(found, Warning{check, s.Partitions[i].Partition, text})
+			}
+		}
+		for _, at := range source.standstills() {
+			if check == CheckBlocked && at.OpenTransaction || check == CheckStandstill && !at.OpenTransaction {
+				found = append(found, Warning{check, at.Partition, at.String()})
+			}
+		}
+		if text := m.ofAll(check); text != "" {
+			found = append(found, Warning{check, pipeline.Partition{}, text})
+		}
+	}
+	return found
+}
+
+// tooHigh is what the rate of a filter may be, by the budget. A plan's rate is at
+// most the budget, and an estimate is a sample: this is above what it errs by, and
+// below the double of the budget.
+const tooHigh = 1.5
+
+// ofPartition is what a check finds in one partition, or "".
+func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) string {
+	switch {
+	case check == CheckStopped && p.Stopped != nil:
+		return p.Stopped.Error()
+	case !p.Restored:
+		return ""
+	case check == CheckCoverage && p.Window.Coverage < 1:
+		return fmt.Sprintf("partition %s knows %.0f%% of the window: older duplicates pass", p.Partition, 100*p.Window.Coverage)
+	case check == CheckFull && p.Window.Full:
+		return fmt.Sprintf("partition %s has more new IDs than planned: the filter is full", p.Partition)
+	case check == CheckEstimate && source.rate(&p.Window) > tooHigh*source.Budget && source.Budget > 0:
+		return fmt.Sprintf("partition %s takes %.2g of the new records for seen, and --fpr allows %g: plan it larger, see `streamdedup size`",
+			p.Partition, source.rate(&p.Window), source.Budget)
+	}
+	return ""
+}
+
+// ofAll is what a check finds in the records of all partitions, or "".
+func (m *Metrics) ofAll(check Check) string {
+	c := m.recent.counts()
+	switch check {
+	case CheckNoID:
+		return WithoutID(&c)
+	case CheckAhead:
+		if n := c.Marked(pipeline.Ahead); most(n, c.In) {
+			return fmt.Sprintf("%d of %d records are ahead of the clock: whose is wrong, the producers' or ours?", n, c.In)
+		}
+	}
+	return ""
+}
+
+// WithoutID says that most records have no ID, which is rarely meant: then a key
+// spec is likely wrong. It is "" when they do have one.
+func WithoutID(c *pipeline.Counts) string {
+	n := withoutID(c)
+	if !most(n, c.In) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
+}
+
+func withoutID(c *pipeline.Counts) uint64 {
+	return c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
+}
+
+// most is whether n are more than half of all records. Few records say that only
+// when it is all of them.
+func most(n, of uint64) bool { return of > 0 && n == of || of >= enough && n > of/2 }
+
+// page is the one for people: what this is, how far it is, and what looks wrong.
+func page(about string, m *Metrics) string {
+	s, warnings := m.snapshot(), m.Warnings()
+	lines := []string{alive(warnings), about}
+	if missing := unready(s, m.restoring()); missing != "" {
+		lines = append(lines, "not ready: "+missing)
+	} else {
+		lines = append(lines, "ready: "+partitions(len(s.Partitions)))
+	}
+	if covered, known := leastCoverage(s); known {
+		lines = append(lines, fmt.Sprintf("memory: %.0f%% of the window is known", 100*covered))
+	}
+	if c := m.recent.counts(); c.In > 0 {
+		lines = append(lines, fmt.Sprintf("recently: %d records, %.1f%% without an ID, %.1f%% ahead of the clock",
+			c.In, 100*share(withoutID(&c), c.In), 100*share(c.Marked(pipeline.Ahead), c.In)))
+	}
+	for _, w := range warnings {
+		lines = append(lines, "warning: "+w.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// alive is the first line: the process lives, but a partition that goes no further
+// needs someone.
+func alive(warnings []Warning) string {
+	var n [checks]int
+	for _, w := range warnings {
+		n[w.Check]++
+	}
+	var degraded []string
+	for _, what := range []struct {
+		check Check
+		what  string
+	}{{CheckStopped, "stopped"}, {CheckBlocked, "waiting for a transaction of another producer"}, {CheckStandstill, "standing still"}} {
+		if n[what.check] > 0 {
+			degraded = append(degraded, partitions(n[what.check])+" "+what.what)
+		}
+	}
+	if len(degraded) == 0 {
+		return "alive"
+	}
+	return "degraded: " + strings.Join(degraded, ", ")
+}
+
+func partitions(n int) string {
+	if n == 1 {
+		return "1 partition"
+	}
+	return fmt.Sprintf("%d partitions", n)
+}
+
+// leastCoverage is that of the partition that knows least of its window.
+func leastCoverage(s *pipeline.Snapshot) (least float64, known bool) {
+	least = 1
+	if s != nil {
+		for i := range s.Partitions {
+			if p := &s.Partitions[i]; p.Restored {
+				least, known = min(least, p.Window.Coverage), true
+			}
+		}
+	}
+	return least, known
+}
+
+// share is n of all, 0 of none.
+func share(n, of uint64) float64 { return float64(n) / float64(max(1, of)) }
+
+var (
+	descWarning = describe("health_warning", "1 while a check finds something that looks wrong; /healthz says what.", "check")
+	descMissing = describe("missing_ratio", "Share of the records of the last minute that have no ID, or are malformed before it.")
+	descAhead   = describe("ahead_ratio", "Share of the records of the last minute that are ahead of the clock.")
+)
+
+// collectHealth turns the checks into metrics.
+func (m *Metrics) collectHealth(to chan<- prometheus.Metric) {
+	var found [checks]bool
+	for _, w := range m.Warnings() {
+		found[w.Check] = true
+	}
+	for check := range checks {
+		gauge(to, descWarning, oneIf(found[check]), check.String())
+	}
+	c := m.recent.counts()
+	gauge(to, descMissing, share(withoutID(&c), c.In))
+	gauge(to, descAhead, share(c.Marked(pipeline.Ahead), c.In))
+}

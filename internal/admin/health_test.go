@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// Each check has a line on the page and a metric, and neither while all is well.
+func TestEveryCheckShows(t *testing.T) {
+	type stream struct {
+		source *Source
+		s      *pipeline.Snapshot
+		p      *pipeline.PartitionSnapshot
+		c      *pipeline.Counts // of the recent records
+	}
+	clicks := pipeline.Partition{Topic: "clicks", Number: 1}
+	for check, c := range map[Check]struct {
+		text string
+		make func(stream)
+	}{
+		CheckStopped: {"partition clicks/1 stopped before offset 5: late", func(x stream) {
+			x.p.Stopped = &pipeline.Stop{Partition: clicks, Offset: 5, Reason: pipeline.ReasonLate}
+		}},
+		CheckBlocked: {"partition clicks/1 waits at offset 7 for a transaction of another producer, for 12s", func(x stream) {
+			x.source.Standstills = func() []pipeline.Standstill {
+				return []pipeline.Standstill{{Partition: clicks, Offset: 7, For: 12 * time.Second, OpenTransaction: true}}
+			}
+		}},
+		CheckStandstill: {"partition clicks/1 stands at offset 7 with 4 offsets to read, for 2m0s", func(x stream) {
+			x.source.Standstills = func() []pipeline.Standstill {
+				return []pipeline.Standstill{{Partition: clicks, Offset: 7, Lag: 4, For: 2 * time.Minute}}
+			}
+		}},
+		CheckCoverage: {"partition clicks/1 knows 25% of the window: older duplicates pass", func(x stream) { x.p.Window.Coverage = 0.25 }},
+		CheckFull:     {"partition clicks/1 has more new IDs than planned: the filter is full", func(x stream) { x.p.Window.Full = true }},
+		CheckEstimate: {"partition clicks/1 takes 0.00016 of the new records for seen, and --fpr allows 0.0001", func(x stream) { x.p.Window.Loads[0] = 160 }},
+		CheckNoID:     {"51 of 100 records have no ID: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
+		CheckAhead:    {"51 of 100 records are ahead of the clock: whose is wrong, the producers' or ours?", func(x stream) { x.c.Marks[1] = 51 }},
+	} {
+		t.Run(check.String(), func(t *testing.T) {
+			for _, wrong := range []bool{false, true} {
+				s := &pipeline.Snapshot{Partitions: []pipeline.PartitionSnapshot{
+					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, Loads: [filter.Generations]uint64{140}}},
+				}}
+				counts := &pipeline.Counts{In: 100, Verdicts: [4]uint64{50, 0, 49, 1}, Marks: [8]uint64{0, 50}}
+				m := watching(s)
+				source := *m.source.Load()
+				if wrong {
+					c.make(stream{&source, s, &s.Partitions[0], counts})
+				}
+				m.Watch(source)
+				m.recent.add(time.Now(), counts)
+				h := handler("group g: clicks to unique", m)
+				code, body := get(t, h, "/healthz", here)
+				if code != http.StatusOK || !strings.Contains(body, "\ngroup g: clicks to unique\n") {
+					t.Errorf("/healthz: %d, want 200:\n%s", code, body)
+				}
+				if got := strings.Contains(body, "\nwarning: "+c.text); got != wrong || strings.Contains(body, "warning: ") != wrong {
+					t.Errorf("a warning %q: %v, want %v:\n%s", c.text, got, wrong, body)
+				}
+				_, body = get(t, h, "/metrics", here)
+				for other := range checks {
+					want := fmt.Sprintf("\nstreamdedup_health_warning{check=%q} %v\n", other, oneIf(wrong && other == check))
+					if !strings.Contains(body, want) {
+						t.Errorf("no line %s", want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A stream that goes wrong after a day must show within a minute, and one that is
+// right again must not be blamed for the day.
+func TestRecentForgetsTheDayBefore(t *testing.T) {
+	var r recent
+	now := time.Unix(1_700_000_000, 0)
+	f := func(records, missing uint64, each, long time.Duration) (turned time.Duration) {
+		t.Helper()
+		was := r.counts()
+		before := WithoutID(&was) != ""
+		for past := time.Duration(0); past < long; past += each {
+			now = now.Add(each)
+			r.add(now, &pipeline.Counts{In: records, Verdicts: [4]uint64{records - missing, 0, missing, 0}})
+			if c := r.counts(); turned == 0 && (WithoutID(&c) != "") != before {
+				turned = past + each
+			}
+		}
+		return turned
+	}
+	const day = 24 * time.Hour
+	if at := f(1000, 499, time.Second, day); at != 0 {
+		t.Errorf("the first warning of a good day was after %v", at)
+	}
+	if at := f(1000, 1000, time.Second, day); at == 0 || at > time.Minute {
+		t.Errorf("a bad day shows after %v, want within a minute", at)
+	}
+	if at := f(1000, 0, time.Second, day); at == 0 || at > time.Minute {
+		t.Errorf("a good day shows after %v, want within a minute", at)
+	}
+	// Ten records an hour: a minute has none, so it takes as many as say something.
+	f(1, 0, 6*time.Minute, day)
+	if at := f(1, 1, 6*time.Minute, 10*day); at == 0 || at > (enough/2+1)*6*time.Minute+recently {
+		t.Errorf("a bad slow stream shows after %v, want after %d records", at, enough/2+1)
+	}
+	if n := len(r.steps); n > enough+1 {
+		t.Errorf("%d steps are kept", n)
+	}
+}
