@@ -70,7 +70,8 @@ const adminGrace = time.Second
 // stream runs the stream processor until ctx ends or it cannot go on.
 func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	start := time.Now()
-	log := s.logger(a.stderr)
+	limited := s.logger(a.stderr)
+	log := slog.New(limited)
 	client, err := s.options()
 	if err != nil {
 		return err
@@ -105,7 +106,8 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	}
 	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
-	engine, plan, err := s.engine(stages, memories, metrics, log)
+	watching := newWatcher(log, s.amount(), metrics.Warnings)
+	engine, plan, err := s.engine(stages, memories, metrics, watching, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
@@ -115,7 +117,10 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 		log.Info("stopping: what was read is written and committed first; another signal quits at once")
 	})
 	defer quiet()
+	stopWatching := watching.start(ctx)
 	err = stages.run(ctx, engine)
+	stopWatching()
+	limited.flush(time.Now())
 	if err != nil && engine.Snapshot().Counts.In == 0 {
 		return err // there is nothing to sum up
 	}
@@ -123,7 +128,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 }
 
 // engine makes what runs on the stages, and lets metrics watch it.
-func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
 	session := stages.judge
 	fail := func(err error) (*pipeline.Engine, sizing.Plan, error) { return nil, sizing.Plan{}, err }
 	plan, err := s.plan(int(session.Partitions()))
@@ -157,7 +162,7 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 		CommitInterval: s.commitInterval,
 		Checkpoints:    kept, CheckpointInterval: s.checkpointInterval,
 		Logger: log,
-		Events: newWatcher(log, s.amount()).watch(metrics.Events()),
+		Events: watching.watch(metrics.Events()),
 	}, session, restorer)
 	if err != nil {
 		return fail(err)
@@ -168,8 +173,8 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	metrics.Watch(admin.Source{
 		Snapshot: engine.Snapshot, Routes: stages.routes(), Lag: stages.lag,
 		Restoring: restorer.Progress, Standstills: stages.standstills,
-		FPR: plan.FPRAt, GenerationCapacity: plan.GenerationCapacity,
-		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond,
+		FPR: plan.FPRAt, Budget: plan.Workload.FPR, GenerationCapacity: plan.GenerationCapacity,
+		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond, Info: s.info(),
 	})
 	return engine, plan, nil
 }
@@ -212,6 +217,14 @@ func logPlan(log *slog.Logger, p sizing.Plan, seed uint64) {
 func (s *runSettings) about() string {
 	return fmt.Sprintf("group %s, instance %s: %s to %s, deduplicated by %s within %s",
 		s.group, s.instance, strings.Join(s.in, ", "), s.out, strings.Join(s.keys, " + "), sizing.FormatDuration(s.window))
+}
+
+// info says the same to dashboards.
+func (s *runSettings) info() admin.Info {
+	return admin.Info{
+		Key: strings.Join(s.keys, " + "), Time: s.time, Window: sizing.FormatDuration(s.window),
+		Scope: s.scope.String(), Delivery: s.delivery.String(), OnDuplicate: "drop",
+	}
 }
 
 // sumUp is the summary of a run. The rate is that of the fullest partition.

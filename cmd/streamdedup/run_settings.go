@@ -196,14 +196,14 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 }
 
 // logger is the log as configured.
-func (s *runSettings) logger(w io.Writer) *slog.Logger {
+func (s *runSettings) logger(w io.Writer) *logLimit {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
 		panic("BUG: a log level that the flag let through: " + err.Error())
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if s.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return newLogLimit(slog.NewJSONHandler(w, opts))
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return newLogLimit(slog.NewTextHandler(w, opts))
 }

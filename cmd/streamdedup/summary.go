@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/streamdedup/streamdedup/internal/admin"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
@@ -64,7 +65,7 @@ func newSummary(c *pipeline.Counts, fpr float64, memory uint64, took time.Durati
 		FPREstimate: max(0, fpr), // not -0
 		MemoryBytes: memory,
 		Seconds:     took.Seconds(),
-		warning:     wrongKey(c),
+		warning:     admin.WithoutID(c),
 	}
 	if s.Seconds > 0 {
 		s.EventsPerSecond = float64(s.In) / s.Seconds

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/streamdedup/streamdedup/internal/admin"
@@ -9,69 +12,110 @@ import (
 )
 
 const (
-	// enoughRecords is from how many records on a share of them says something.
-	enoughRecords = 1000
-	// keyWarningEvery is how often a key that looks wrong is spoken of at most.
-	keyWarningEvery = time.Minute
+	// lookEvery is how often the checks of the health page are made for the log.
+	lookEvery = 5 * time.Second
+	// warnEvery is how often one of them speaks in the log at most.
+	warnEvery = time.Minute
 )
 
-// wrongKey says that so many records have no ID that --key is likely wrong, or
-// "". Few records say it only when not one has an ID.
-func wrongKey(c *pipeline.Counts) string {
-	if c.In < enoughRecords && c.Verdicts[pipeline.Missing]+c.Verdicts[pipeline.Invalid] < c.In {
-		return ""
-	}
-	return admin.WithoutID(c)
-}
+// spoken are the checks that only the watcher puts into the log. What stops, stands
+// still or is not restored as a whole is said there where it happens, and a full
+// filter with the number of its records, by [watcher.unlearned].
+var spoken = []admin.Check{admin.CheckEstimate, admin.CheckNoID, admin.CheckAhead}
 
-// watcher logs what commits say about the configuration. It belongs to the
-// engine's goroutine.
+// watcher puts into the log what looks wrong, each thing once a minute for as long as
+// it does: a line that was said once, days ago, is found by nobody.
 type watcher struct {
 	log *slog.Logger
 	// more is the flag to raise when IDs do not fit.
-	more string
+	more     string
+	warnings func() []admin.Warning
 
-	recent   pipeline.Counts
-	warnedAt time.Time
-	full     map[pipeline.Partition]bool
+	mu   sync.Mutex
+	last map[about]time.Time
+	// lost are the IDs that were not remembered and that the log does not have yet.
+	lost map[pipeline.Partition]uint64
 }
 
-func newWatcher(log *slog.Logger, more string) *watcher {
-	return &watcher{log: log, more: more, full: map[pipeline.Partition]bool{}}
+// about is what a warning is about.
+type about struct {
+	check     admin.Check
+	partition pipeline.Partition
+}
+
+func newWatcher(log *slog.Logger, more string, warnings func() []admin.Warning) *watcher {
+	return &watcher{
+		log: log, more: more, warnings: warnings,
+		last: map[about]time.Time{}, lost: map[pipeline.Partition]uint64{},
+	}
 }
 
 // watch adds the watcher to the events of an engine.
 func (w *watcher) watch(e pipeline.Events) pipeline.Events {
 	settled := e.Settled
 	e.Settled = func(how pipeline.Settlement, took time.Duration, counts *pipeline.Counts, oldest int64) {
-		w.settled(counts, time.Now())
 		settled(how, took, counts, oldest)
+		if n := counts.Verdicts[pipeline.Duplicate]; n > 0 {
+			w.log.Debug("duplicates found", "records", n, "of", counts.In)
+		}
 	}
-	e.Unlearned = w.unlearned
+	e.Unlearned = func(p pipeline.Partition, records uint64) { w.unlearned(time.Now(), p, records) }
 	return e
 }
 
-// settled looks at the committed records by the thousand.
-func (w *watcher) settled(counts *pipeline.Counts, now time.Time) {
-	w.recent.Plus(counts)
-	if w.recent.In < enoughRecords {
-		return
+// start looks beside the engine until it is told to stop; then it looks once more, for
+// a run that was short.
+func (w *watcher) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case now := <-tick.C:
+				w.look(now)
+			case <-ctx.Done():
+				w.look(time.Now())
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
-	text := wrongKey(&w.recent)
-	w.recent = pipeline.Counts{}
-	if text == "" || now.Sub(w.warnedAt) < keyWarningEvery {
-		return
-	}
-	w.warnedAt = now
-	w.log.Warn(text)
 }
 
-// unlearned warns once of each partition.
-func (w *watcher) unlearned(p pipeline.Partition, records uint64) {
-	if w.full[p] {
+// look says what looks wrong now.
+func (w *watcher) look(now time.Time) {
+	for _, found := range w.warnings() {
+		if !slices.Contains(spoken, found.Check) || !w.due(now, about{found.Check, found.Partition}) {
+			continue
+		}
+		w.log.Warn(found.Text)
+	}
+}
+
+// unlearned warns that IDs of a partition do not fit, with how many since it last did.
+func (w *watcher) unlearned(now time.Time, p pipeline.Partition, records uint64) {
+	w.lost[p] += records
+	if !w.due(now, about{admin.CheckFull, p}) {
 		return
 	}
-	w.full[p] = true
 	w.log.Warn("the filter is full: new IDs pass without being remembered, and so do their repeats: raise "+w.more,
-		"partition", p.String(), "records", records)
+		"partition", p.String(), "records", w.lost[p])
+	delete(w.lost, p)
+}
+
+// due is whether something may be said again.
+func (w *watcher) due(now time.Time, what about) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.last[what]; ok && now.Sub(last) < warnEvery {
+		return false
+	}
+	w.last[what] = now
+	return true
 }

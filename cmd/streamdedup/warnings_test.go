@@ -8,46 +8,64 @@ import (
 	"testing"
 	"time"
 
+	"github.com/streamdedup/streamdedup/internal/admin"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// counted are records of which so many have no ID.
-func counted(in, missing, invalid uint64) *pipeline.Counts {
-	return &pipeline.Counts{In: in, Verdicts: [4]uint64{in - missing - invalid, 0, missing, invalid}}
-}
-
-func TestWrongKeyNeedsEnoughRecords(t *testing.T) {
-	f := func(c *pipeline.Counts, want string) {
-		t.Helper()
-		if got := wrongKey(c); got != want {
-			t.Errorf("%d in, verdicts %v: %q, want %q", c.In, c.Verdicts, got, want)
-		}
+// What is wrong for long is said once a minute, however often it is looked at, and each
+// thing for itself.
+func TestWatcherRepeatsItselfOnceAMinute(t *testing.T) {
+	noID := admin.Warning{Check: admin.CheckNoID, Text: "no IDs"}
+	high := func(n int32) admin.Warning {
+		p := pipeline.Partition{Topic: "in", Number: n}
+		return admin.Warning{Check: admin.CheckEstimate, Partition: p, Text: "too high: " + p.String()}
 	}
-	f(counted(0, 0, 0), "")
-	f(counted(999, 998, 0), "")
-	f(counted(1000, 500, 0), "")
-	f(counted(1000, 500, 1), "501 of 1000 records have no ID: is --key right?")
-	f(counted(3, 2, 1), "3 of 3 records have no ID: is --key right?")
-}
-
-func TestWatcherWarnsOfTheKeyOnceAMinute(t *testing.T) {
+	// What others put into the log.
+	cold := admin.Warning{Check: admin.CheckCoverage, Text: "cold"}
 	var text bytes.Buffer
-	w := newWatcher(slog.New(slog.NewTextHandler(&text, nil)), "--capacity")
-	now := time.Unix(1_700_000_000, 0)
-	f := func(want int, after time.Duration, c *pipeline.Counts) {
-		t.Helper()
-		now = now.Add(after)
-		w.settled(c, now)
-		if got := strings.Count(text.String(), "records have no ID: is --key right?"); got != want {
-			t.Errorf("%d warnings, want %d:\n%s", got, want, &text)
+	var now []admin.Warning
+	w := newWatcher(slog.New(slog.NewTextHandler(&text, nil)), "--capacity", func() []admin.Warning { return now })
+	begin := time.Unix(1_700_000_000, 0)
+	f := func(from, to time.Duration, found ...admin.Warning) {
+		now = found
+		for at := from; at < to; at += lookEvery {
+			w.look(begin.Add(at))
 		}
 	}
-	f(0, 0, counted(999, 600, 0))
-	f(1, 0, counted(1, 0, 0))
-	f(1, 59*time.Second, counted(5000, 5000, 0))
-	f(2, time.Second, counted(1000, 1000, 0))
-	f(2, time.Hour, counted(5000, 2500, 0)) // what was long ago does not count
+	f(0, time.Hour)
+	f(time.Hour, 2*time.Hour, noID, high(0), cold)
+	f(2*time.Hour, 2*time.Hour+10*time.Second, high(1))
+	f(3*time.Hour, 4*time.Hour)
+	for want, n := range map[string]int{"no IDs": 60, "too high: in/0": 60, "too high: in/1": 1, "cold": 0} {
+		if got := strings.Count(text.String(), want); got != n {
+			t.Errorf("%q was said %d times, want %d", want, got, n)
+		}
+	}
+}
+
+func TestWatcherSaysHowManyDidNotFit(t *testing.T) {
+	var text bytes.Buffer
+	w := newWatcher(slog.New(slog.NewTextHandler(&text, nil)), "--rate", nil)
+	now := time.Unix(1_700_000_000, 0)
+	for at := range 121 {
+		for n := range int32(2) {
+			w.unlearned(now.Add(time.Duration(at)*time.Second), pipeline.Partition{Topic: "in", Number: n}, 5)
+		}
+	}
+	for n := range 2 {
+		for _, records := range []int{5, 300, 300} {
+			line := fmt.Sprintf("raise --rate\" partition=in/%d records=%d\n", n, records)
+			before, after, ok := strings.Cut(text.String(), line)
+			if !ok {
+				t.Errorf("no line %q in:\n%s", line, &text)
+			}
+			text = *bytes.NewBufferString(before + after)
+		}
+	}
+	if strings.Contains(text.String(), "records=") {
+		t.Errorf("more was said:\n%s", &text)
+	}
 }
 
 func TestRunWarnsOfAFullFilterAndOfAWrongKey(t *testing.T) {

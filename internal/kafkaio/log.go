@@ -36,7 +36,7 @@ func (l clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 }
 
 // warnInterval is how often one warning is repeated at most.
-const warnInterval = 10 * time.Second
+const warnInterval = time.Minute
 
 // warner warns, and repeats itself rarely. It is safe for concurrent use.
 type warner struct {
@@ -63,7 +63,7 @@ func (w *warner) say(level slog.Level, msg string, args ...any) {
 	}
 	w.last[msg] = now
 	if n := w.kept[msg]; n > 0 {
-		args = append(args, "times_not_shown", n)
+		args = append(args, "log_lines_suppressed", n)
 		w.kept[msg] = 0
 	}
 	w.mu.Unlock()
