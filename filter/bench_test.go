@@ -31,6 +31,11 @@ func BenchmarkTestAndAdd(b *testing.B) {
 		b.Run(fmt.Sprintf("filter=classic/fpr=0.01/size=%dMB", mb), func(b *testing.B) {
 			shardWork(b, classicOf(b, mb<<20), b.N+1)
 		})
+		for _, fpr := range []float64{1e-2, 1e-4} {
+			b.Run(fmt.Sprintf("filter=single/fpr=%g/size=%dMB", fpr, mb), func(b *testing.B) {
+				shardWork(b, singleOf(b, fpr, mb<<20), b.N+1)
+			})
+		}
 	}
 }
 
@@ -94,6 +99,25 @@ func classicOf(b *testing.B, size uint64) *Classic {
 		}
 	}
 	return c
+}
+
+// singleOf is a full filter of size bytes for a rate: half of the bits are set.
+func singleOf(b *testing.B, fpr float64, size uint64) *Single {
+	p, err := SingleSize(1_000_000, fpr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Lines = size / LineBytes
+	s, err := NewSingle(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range s.lines {
+		for c := 0; c < LineBytes; c += 8 {
+			binary.LittleEndian.PutUint64(s.lines[i][c:], uint64(scatter(uint64(i*LineBytes+c))))
+		}
+	}
+	return s
 }
 
 // unused is where the hashes begin that no full filter was made of.

@@ -30,10 +30,18 @@ import (
 //	 0  8  bits 0 to 63 of the filter, bit 0 the lowest; the next word has 64 to
 //	       127, and so on; beyond the filter's last bit the last word is zero
 //
+// Single, head of 8 bytes:
+//
+//	 0  8  rotation: always 0
+//
+// Single, body of 64 bytes for each line, in order:
+//
+//	 0 64  bits; bit b of the line is bit b%8 of byte b/8, bit 0 the lowest
+//
 // Where the bits of a hash are is pinned by the golden files in testdata. The
 // words of Geometry number it all: whoever changes one of these bytes, or where a
-// hash lies, counts slicedFormat or classicFormat up, so that what an earlier
-// version stored is told apart instead of taken for empty.
+// hash lies, counts slicedFormat, classicFormat or singleFormat up, so that what an
+// earlier version stored is told apart instead of taken for empty.
 
 const (
 	// BodyUnit divides the offsets at which a body may be cut.
@@ -41,9 +49,11 @@ const (
 
 	slicedFormat  = 1
 	classicFormat = 1
+	singleFormat  = 1
 
 	slicedHead  = 3 * 8
 	classicHead = 8
+	singleHead  = 8
 
 	// loadStep is how much Load reads at once: enough for a disk, and still in the
 	// second-level cache when a reader that sums up the bytes comes to them.
@@ -109,16 +119,8 @@ func (s *Sliced) Load(head []byte, body io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("load sliced filter: head: %w", err)
 	}
-	size := s.BodyBytes()
-	for at := uint64(0); at < size; {
-		step := bytesOf(s.lines)[at:min(size, at+loadStep)]
-		if err := readFull(body, step); err != nil {
-			return fmt.Errorf("load sliced filter: body from byte %d of %d: %w", at, size, err)
-		}
-		at += uint64(len(step))
-	}
-	if err := readEnd(body); err != nil {
-		return fmt.Errorf("load sliced filter: body after %d bytes: %w", size, err)
+	if err := readLines(s.lines, body); err != nil {
+		return fmt.Errorf("load sliced filter: %w", err)
 	}
 	s.setClock(c)
 	s.sweepLate()
@@ -252,6 +254,22 @@ func checkCut(from, to, size uint64) {
 	if from > to || to > size || from%BodyUnit != 0 || to%BodyUnit != 0 {
 		panic(fmt.Sprintf("BUG: filter: bytes %d to %d of a body of %d", from, to, size))
 	}
+}
+
+// readLines fills lines with a body, to its end.
+func readLines(lines []line, body io.Reader) error {
+	all := bytesOf(lines)
+	for at := 0; at < len(all); {
+		step := all[at:min(len(all), at+loadStep)]
+		if err := readFull(body, step); err != nil {
+			return fmt.Errorf("body from byte %d of %d: %w", at, len(all), err)
+		}
+		at += len(step)
+	}
+	if err := readEnd(body); err != nil {
+		return fmt.Errorf("body after %d bytes: %w", len(all), err)
+	}
+	return nil
 }
 
 // readFull fills b. A body that ends here ends too soon.

@@ -28,7 +28,7 @@ func stored(r *rand.Rand, s Set) (head, body []byte) {
 // nothing to roll back, and go on alike.
 func TestLoadGivesTheStateBack(t *testing.T) {
 	r := seeded(t)
-	for name, make := range sets(t) {
+	for name, make := range allSets(t) {
 		t.Run(name, func(t *testing.T) {
 			s, used := make(), make()
 			for _, s := range []Set{s, used} {
@@ -87,9 +87,11 @@ func live(r *rand.Rand, s Set, steps int) {
 		if r.IntN(2) == 0 {
 			s.TestAndAdd(hashes, learn, 20, make([]uint8, len(hashes)))
 		} else {
-			s.Learn(r.IntN(Generations), hashes, learn, 20, make([]uint8, len(hashes)))
+			s.Learn(r.IntN(lives(s)), hashes, learn, 20, make([]uint8, len(hashes)))
 		}
-		s.Rotate(r.IntN(2))
+		if lives(s) > 1 {
+			s.Rotate(r.IntN(2))
+		}
 	}
 }
 
@@ -170,7 +172,7 @@ func copyWhileItGoesOn(t *testing.T, r *rand.Rand, lines, pieces uint64) {
 // it learns, forgets and rolls back like any other.
 func TestLoadOfAnyBodyIsSafe(t *testing.T) {
 	r := seeded(t)
-	for name, make := range sets(t) {
+	for name, make := range allSets(t) {
 		t.Run(name, func(t *testing.T) {
 			s := make()
 			body := randomBytes(r, int(s.BodyBytes()))
@@ -180,10 +182,10 @@ func TestLoadOfAnyBodyIsSafe(t *testing.T) {
 			want := s.AppendState(nil)
 			live(r, s, 100)
 			h := Hash(r.Uint64())
-			for age := range Generations {
+			for age := range lives(s) {
 				s.Learn(age, []Hash{h}, []bool{true}, 1, []uint8{0})
 			}
-			if got := s.Test(h); got != allAges {
+			if got, want := s.Test(h), allAges>>(Generations-lives(s)); got != want {
 				t.Errorf("a hash learned at all ages has ages %08b", got)
 			}
 			s.Rollback()
@@ -214,6 +216,7 @@ func TestLoadRefusesABodyOfWrongLength(t *testing.T) {
 	for name, s := range map[string]Set{
 		"sliced":  newSliced(t, Params{Lines: steps / LineBytes, LinesPerKey: 2, CellsPerLine: 4}),
 		"classic": classic,
+		"single":  newSingle(t, SingleParams{Lines: steps / LineBytes, BitsPerLine: 3}),
 	} {
 		head, body := s.AppendHead(nil), make([]byte, s.BodyBytes())
 		if len(body) != steps {
@@ -274,6 +277,12 @@ func TestLoadRefusesBadHeads(t *testing.T) {
 	for _, n := range []int{0, 7, 9, 24} {
 		if err := c.Load(make([]byte, n), bytes.NewReader(make([]byte, c.BodyBytes()))); err == nil {
 			t.Errorf("classic: a head of %d bytes was loaded", n)
+		}
+	}
+	single := newSingle(t, SingleParams{Lines: MinLines, BitsPerLine: 3})
+	for _, head := range [][]byte{nil, make([]byte, 7), make([]byte, 9), {1, 7: 0}} {
+		if err := single.Load(head, bytes.NewReader(make([]byte, single.BodyBytes()))); err == nil {
+			t.Errorf("single: head %x was loaded", head)
 		}
 	}
 }

@@ -3,7 +3,8 @@
 // deduplicator, which decides when the window moves and what is learned.
 //
 // Which function do I call? [Size] gives the geometry for a number of elements
-// and a rate, [NewSliced] makes the filter, and [Set] says what it does.
+// and a rate, [NewSliced] makes the filter, and [Set] says what it does. For what is
+// one window as a whole there are [SingleSize] and [NewSingle].
 //
 // # What it promises
 //
@@ -35,6 +36,14 @@
 // addition cleans its lines; and every rotation owes the cleaning of one line in
 // 200, wherever they are, which later calls pay in small steps. So a rotation
 // takes no time, and no stamp grows so old that its eight bits would wrap.
+//
+// # Without a window
+//
+// An input that is remembered as a whole, from its first record to its last, has no
+// use for generations. A [Single] keeps a bit where the sliced filter keeps a byte, and
+// neither shares its rate nor leaves room for a generation that fills: 9.7 bits an
+// element at a rate of 1e-2 where the sliced filter takes 16.9, and 19.8 at 1e-4 where
+// it takes 29.7.
 //
 // # What it costs
 //

@@ -65,17 +65,20 @@ func (p Params) FPRAt(loads [Generations]uint64) float64 {
 // equal l are gathered. Taking one from each power changes nothing, as the
 // weights sum to zero, and keeps the digits of a small λ.
 type lineModel struct {
-	weight, decay [maxCellsPerLine + 1]float64
-	cells         int
+	weight, decay [maxThrows + 1]float64
+	throws        int
 }
 
-func (p Params) model() lineModel {
-	kk := p.CellsPerLine
-	m := lineModel{cells: kk}
-	distinct := distinctCells(kk)
-	for l := 1; l <= kk; l++ {
-		m.decay[l] = -math.Expm1(float64(kk) * math.Log1p(-float64(l)/CellsInLine))
-		for j := l; j <= kk; j++ {
+// maxThrows is the most cells or bits that a hash picks in a line.
+const maxThrows = max(maxCellsPerLine, maxBitsPerLine)
+
+// newLineModel is of lines that have some cells, of which each visit throws at some.
+func newLineModel(cells, throws int) lineModel {
+	m := lineModel{throws: throws}
+	distinct := distinctCells(cells, throws)
+	for l := 1; l <= throws; l++ {
+		m.decay[l] = -math.Expm1(float64(throws) * math.Log1p(-float64(l)/float64(cells)))
+		for j := l; j <= throws; j++ {
 			m.weight[l] += distinct[j] * binomial(j, l)
 		}
 		if l%2 == 1 {
@@ -85,15 +88,11 @@ func (p Params) model() lineModel {
 	return m
 }
 
+func (p Params) model() lineModel { return newLineModel(CellsInLine, p.CellsPerLine) }
+
 // rate is q, the false-positive rate of one generation that holds n IDs.
 func (m *lineModel) rate(p Params, n uint64) float64 {
-	visits := float64(n) * float64(p.LinesPerKey) / float64(p.Lines)
-	var hit float64
-	for l := 1; l <= m.cells; l++ {
-		hit += m.weight[l] * math.Expm1(-visits*m.decay[l])
-	}
-	// Rounding may carry a full line past certainty.
-	hit = min(max(hit, 0), 1)
+	hit := m.hit(float64(n) * float64(p.LinesPerKey) / float64(p.Lines))
 	q := hit
 	for range p.LinesPerKey - 1 {
 		q *= hit
@@ -101,12 +100,24 @@ func (m *lineModel) rate(p Params, n uint64) float64 {
 	return q
 }
 
-// distinctCells is P(D = j), the chance that kk throws hit j different cells.
-func distinctCells(kk int) (p [maxCellsPerLine + 1]float64) {
+// hit is the chance that a line of so many visits on average has all cells that a
+// look-up throws at.
+func (m *lineModel) hit(visits float64) float64 {
+	var hit float64
+	for l := 1; l <= m.throws; l++ {
+		hit += m.weight[l] * math.Expm1(-visits*m.decay[l])
+	}
+	// Rounding may carry a full line past certainty.
+	return min(max(hit, 0), 1)
+}
+
+// distinctCells is P(D = j), the chance that some throws hit j different cells.
+func distinctCells(cells, throws int) (p [maxThrows + 1]float64) {
+	of := float64(cells)
 	p[0] = 1
-	for range kk {
-		for j := kk; j >= 1; j-- {
-			p[j] = p[j]*float64(j)/CellsInLine + p[j-1]*float64(CellsInLine-j+1)/CellsInLine
+	for range throws {
+		for j := throws; j >= 1; j-- {
+			p[j] = p[j]*float64(j)/of + p[j-1]*float64(cells-j+1)/of
 		}
 		p[0] = 0
 	}
@@ -142,6 +153,24 @@ func (p ClassicParams) FPRAt(loads [Generations]uint64) float64 {
 func (p ClassicParams) rate(n uint64) float64 {
 	k := float64(p.Hashes)
 	return math.Pow(-math.Expm1(-k*float64(n)/float64(p.Bits)), k)
+}
+
+// FPR is the model's false-positive rate when the filter holds elements distinct
+// IDs: hit(λ)² with λ = 2·elements/Lines, where a line of 512 bits hits as one of
+// as many cells does in [Params.FPRAt]. It has no generations to share the rate.
+func (p SingleParams) FPR(elements uint64) float64 {
+	m := newLineModel(bitsInLine, p.BitsPerLine)
+	hit := m.hit(float64(elements) * SingleLinesPerKey / float64(p.Lines))
+	return hit * hit
+}
+
+// FPRAt is FPR of the sum of loads.
+func (p SingleParams) FPRAt(loads [Generations]uint64) float64 {
+	var sum uint64
+	for _, n := range loads {
+		sum += n
+	}
+	return p.FPR(sum)
 }
 
 // generationShare is what each generation holds of a window's elements.

@@ -20,31 +20,32 @@ type model interface {
 // chainRate is the false-positive rate of a generation by running the occupancy
 // chain that the doc of [filter.Params.FPRAt] solves: states are the numbers of set cells,
 // a step is a throw, and the visits are weighted by their Poisson chances. It has
-// only positive terms and shares nothing with the model but the definitions.
-func chainRate(p filter.Params, n uint64) float64 {
-	visits := float64(n) * float64(p.LinesPerKey) / float64(p.Lines)
-	var occupied [filter.CellsInLine + 1]float64
+// only positive terms and shares nothing with the model but the definitions. A key has
+// d lines of so many cells, and throws at each.
+func chainRate(cells, d, throws int, lines, n uint64) float64 {
+	visits := float64(n) * float64(d) / float64(lines)
+	occupied := make([]float64, cells+1)
 	occupied[0] = 1
 	var hit, covered float64
 	for i := 0; covered < 1-1e-15 && float64(i) < visits+100+20*math.Sqrt(visits); i++ {
 		var found float64
-		for cells, chance := range occupied {
-			found += chance * math.Pow(float64(cells)/filter.CellsInLine, float64(p.CellsPerLine))
+		for set, chance := range occupied {
+			found += chance * math.Pow(float64(set)/float64(cells), float64(throws))
 		}
 		logFactorial, _ := math.Lgamma(float64(i + 1))
 		weight := math.Exp(float64(i)*math.Log(visits) - visits - logFactorial)
 		hit += weight * found
 		covered += weight
-		for range p.CellsPerLine {
-			for cells := filter.CellsInLine; cells >= 0; cells-- {
-				occupied[cells] *= float64(cells) / filter.CellsInLine
-				if cells > 0 {
-					occupied[cells] += occupied[cells-1] * float64(filter.CellsInLine-cells+1) / filter.CellsInLine
+		for range throws {
+			for set := cells; set >= 0; set-- {
+				occupied[set] *= float64(set) / float64(cells)
+				if set > 0 {
+					occupied[set] += occupied[set-1] * float64(cells-set+1) / float64(cells)
 				}
 			}
 		}
 	}
-	return math.Pow(hit, float64(p.LinesPerKey))
+	return math.Pow(hit, float64(d))
 }
 
 func TestFPR_IsTheOccupancyChain(t *testing.T) {
@@ -54,10 +55,20 @@ func TestFPR_IsTheOccupancyChain(t *testing.T) {
 			for _, n := range []uint64{1000, 50_000, 400_000, 1_000_000, 4_000_000, 20_000_000} {
 				// The model sums with signs, so it loses digits of rates that no one
 				// can observe.
-				got, want := p.FPRAt([filter.Generations]uint64{n}), chainRate(p, n)
+				got, want := p.FPRAt([filter.Generations]uint64{n}), chainRate(filter.CellsInLine, lines, cells, p.Lines, n)
 				if math.Abs(got-want) > 1e-8*want+1e-25 {
 					t.Errorf("%+v with %d IDs: the rate is %.12g, the chain gives %.12g", p, n, got, want)
 				}
+			}
+		}
+	}
+	for bits := 1; bits <= 14; bits++ {
+		p := filter.SingleParams{Lines: 1_000_000, BitsPerLine: bits}
+		for _, n := range []uint64{1_000_000, 10_000_000, 30_000_000, 100_000_000} {
+			got, want := p.FPR(n), chainRate(8*filter.LineBytes, filter.SingleLinesPerKey, bits, p.Lines, n)
+			// Fourteen terms with signs cancel each other to fewer digits than eight.
+			if math.Abs(got-want) > 1e-6*want+1e-18 {
+				t.Errorf("%+v with %d IDs: the rate is %.12g, the chain gives %.12g", p, n, got, want)
 			}
 		}
 	}
@@ -97,11 +108,13 @@ func TestFPRAt_IsTheUnion(t *testing.T) {
 }
 
 func TestFPR_NeverFalls(t *testing.T) {
-	for _, g := range []model{filter.Params{Lines: 64, LinesPerKey: 2, CellsPerLine: 1}, filter.Params{Lines: 1000, LinesPerKey: 3, CellsPerLine: 4}, filter.Params{Lines: 1 << 20, LinesPerKey: 4, CellsPerLine: 8}, filter.ClassicParams{Bits: 1 << 20, Hashes: 14}} {
+	for _, g := range []model{filter.Params{Lines: 64, LinesPerKey: 2, CellsPerLine: 1}, filter.Params{Lines: 1000, LinesPerKey: 3, CellsPerLine: 4}, filter.Params{Lines: 1 << 20, LinesPerKey: 4, CellsPerLine: 8}, filter.ClassicParams{Bits: 1 << 20, Hashes: 14},
+		filter.SingleParams{Lines: 64, BitsPerLine: 1}, filter.SingleParams{Lines: 1 << 20, BitsPerLine: 6}, filter.SingleParams{Lines: 1 << 20, BitsPerLine: 14}} {
 		var before float64
 		for n := uint64(1); n < 1<<50; n += 1 + n/9 {
 			rate := g.FPR(n)
-			if rate < before*(1-1e-9) || rate > 1 {
+			// A sum with signs has lost the digits of what no one can observe.
+			if rate < before*(1-1e-9)-1e-20 || rate > 1 {
 				t.Errorf("%+v: rate %g at %d, %g before", g, rate, n, before)
 			}
 			before = rate
@@ -130,6 +143,8 @@ func build(t *testing.T, g model) filter.Set {
 		set, err = filter.NewSliced(p)
 	case filter.ClassicParams:
 		set, err = filter.NewClassic(p)
+	case filter.SingleParams:
+		set, err = filter.NewSingle(p)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +174,7 @@ func TestFPR_IsMeasured(t *testing.T) {
 		return func(n uint64, fpr float64) (model, error) { return filter.Size(n, fpr, layout) }
 	}
 	classic := func(n uint64, fpr float64) (model, error) { return filter.ClassicSize(n, fpr) }
+	single := func(n uint64, fpr float64) (model, error) { return filter.SingleSize(n, fpr) }
 	f := func(name string, size func(uint64, float64) (model, error), fpr float64, probes uint64) {
 		t.Helper()
 		elements := uint64(200_000)
@@ -172,7 +188,11 @@ func TestFPR_IsMeasured(t *testing.T) {
 		if sigma := 1 / math.Sqrt(fpr*float64(probes)); 3*sigma > 0.1 {
 			t.Fatalf("%s at %g: %d probes are too few to tell", name, fpr, probes)
 		}
-		rate := measure(t, g, equalLoads(elements), probes)
+		loads := equalLoads(elements)
+		if _, ok := g.(filter.SingleParams); ok {
+			loads = [filter.Generations]uint64{elements}
+		}
+		rate := measure(t, g, loads, probes)
 		t.Logf("%s at %g, %+v: measured %.4g, model %.4g", name, fpr, g, rate, g.FPR(elements))
 		if ratio := rate / g.FPR(elements); ratio < 0.9 || ratio > 1.1 || rate > 1.1*fpr {
 			t.Errorf("%s at %g, %+v: measured %.4g, model %.4g", name, fpr, g, rate, g.FPR(elements))
@@ -186,6 +206,8 @@ func TestFPR_IsMeasured(t *testing.T) {
 	f("compact", sliced(filter.Compact), 1e-4, rare)
 	f("fast", sliced(filter.Fast), 1e-2, most)
 	f("fast", sliced(filter.Fast), 1e-4, rare)
+	f("single", single, 1e-2, most)
+	f("single", single, 1e-4, rare)
 	f("classic", classic, 1e-2, most)
 	if long() { // a look-up of a classic ring takes long
 		f("classic", classic, 1e-4, rare)

@@ -67,13 +67,15 @@ func TestGoldenPicture(t *testing.T) {
 	compareGolden(t, "picture.txt", b.Bytes())
 }
 
-// history adds a few hashes at each of eleven rotations.
+// history adds a few hashes at each of eleven rotations, if s has them.
 func history(s Set, each int) {
 	f := newFeed(each)
 	for range 11 {
 		f.fill()
 		s.TestAndAdd(f.hashes, f.learn, uint64(each), f.ages)
-		s.Rotate(1)
+		if lives(s) > 1 {
+			s.Rotate(1)
+		}
 	}
 }
 
@@ -94,5 +96,8 @@ func TestGoldenStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum("classic 7", c)
+	for bits := 1; bits <= maxBitsPerLine; bits++ {
+		sum(fmt.Sprintf("single 2x%d", bits), newSingle(t, SingleParams{Lines: 777, BitsPerLine: bits}))
+	}
 	compareGolden(t, "states.txt", b.Bytes())
 }

@@ -110,3 +110,29 @@ func (p ClassicParams) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+const (
+	// SingleLinesPerKey is how many lines a hash picks in a [Single].
+	SingleLinesPerKey = 2
+
+	// maxBitsPerLine is two picks of a line's bits: enough for [MinFPR].
+	maxBitsPerLine = 2 * bitsPerPick
+)
+
+// SingleParams is the geometry of a [Single]. It is comparable.
+type SingleParams struct {
+	Lines       uint64 // lines of LineBytes in the filter
+	BitsPerLine int    // bits that a hash sets in each of its two lines
+}
+
+// Validate reports everything that is wrong with p.
+func (p SingleParams) Validate() error {
+	var errs []error
+	if p.Lines < MinLines || p.Lines > MaxLines {
+		errs = append(errs, fmt.Errorf("Lines is %d, want %d to %d", p.Lines, MinLines, uint64(MaxLines)))
+	}
+	if p.BitsPerLine < 1 || p.BitsPerLine > maxBitsPerLine {
+		errs = append(errs, fmt.Errorf("BitsPerLine is %d, want 1 to %d", p.BitsPerLine, maxBitsPerLine))
+	}
+	return errors.Join(errs...)
+}

@@ -117,6 +117,44 @@ func (p ClassicParams) Bytes() uint64 {
 // Capacity is the inverse of [ClassicParams.FPR]; see [Params.Capacity].
 func (p ClassicParams) Capacity(fpr float64) uint64 { return capacity(fpr, p.FPR) }
 
+// SingleSize is the smallest geometry of a [Single] that holds elements distinct IDs
+// at a rate of at most fpr by [SingleParams.FPR]; of the bits per line it takes the
+// number that needs the fewest lines and, of equals, has the lowest rate. It refuses
+// what [Size] refuses.
+func SingleSize(elements uint64, fpr float64) (SingleParams, error) {
+	if err := checkTarget(elements, fpr); err != nil {
+		return SingleParams{}, err
+	}
+	var best SingleParams
+	for bits := 1; bits <= maxBitsPerLine; bits++ {
+		p := SingleParams{BitsPerLine: bits}
+		fits := func(n uint64) bool {
+			p.Lines = n
+			return p.FPR(elements) <= fpr
+		}
+		n, ok := smallest(MinLines, MaxLines, fits)
+		if !ok {
+			continue
+		}
+		p.Lines = n
+		if best.Lines == 0 || p.Lines < best.Lines ||
+			p.Lines == best.Lines && p.FPR(elements) < best.FPR(elements) {
+			best = p
+		}
+	}
+	if best.Lines == 0 {
+		return SingleParams{}, fmt.Errorf("size a single filter for %d elements at a false positive rate of %g: needs more than the limit of %d bytes; take fewer elements or more false positives",
+			elements, fpr, uint64(MaxLines*LineBytes))
+	}
+	return best, nil
+}
+
+// Bytes is what a filter of this geometry allocates, exactly.
+func (p SingleParams) Bytes() uint64 { return p.Lines * LineBytes }
+
+// Capacity is the inverse of [SingleParams.FPR]; see [Params.Capacity].
+func (p SingleParams) Capacity(fpr float64) uint64 { return capacity(fpr, p.FPR) }
+
 // TextbookSize is the well-known Bloom filter that has no window and never forgets,
 // for comparison: bits = -n·ln p / (ln 2)² and hashes = ln 2 · bits/n, both rounded
 // up, which is 9.585 bits per element and 7 hashes at 1%. (Broder and Mitzenmacher,

@@ -130,7 +130,58 @@ func TestClassicSize_IsMinimal(t *testing.T) {
 	}
 }
 
-// sized is what the two kinds of geometry have in common.
+func TestSingleSize_BitsPerElement(t *testing.T) {
+	const elements = 1_000_000_000
+	f := func(fpr float64, bits int, want float64) {
+		t.Helper()
+		p, err := SingleSize(elements, fpr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := float64(p.Bytes()) * 8 / elements; p.BitsPerLine != bits || math.Abs(got-want) > 0.05 {
+			t.Errorf("%g: %d bits a line, %.3f bits per element, want %d, %.1f", fpr, p.BitsPerLine, got, bits, want)
+		}
+	}
+	f(1e-2, 3, 9.7)
+	f(1e-3, 5, 14.6)
+	f(1e-4, 6, 19.8)
+	f(1e-6, 9, 31.1)
+	f(MinFPR, 13, 51.4)
+}
+
+// It is minimal among all numbers of bits, of which the largest is not the best for
+// any rate: more would not help.
+func TestSingleSize_IsMinimal(t *testing.T) {
+	elements, fprs := workloads(t)
+	for _, n := range elements {
+		for _, fpr := range fprs {
+			p, err := SingleSize(n, fpr)
+			if err != nil {
+				t.Fatalf("SingleSize(%d, %g): %v", n, fpr, err)
+			}
+			if err := p.Validate(); err != nil {
+				t.Errorf("SingleSize(%d, %g) = %+v: %v", n, fpr, p, err)
+			}
+			if got := p.FPR(n); got > fpr {
+				t.Errorf("SingleSize(%d, %g) = %+v has rate %g", n, fpr, p, got)
+			}
+			for bits := 1; bits <= maxBitsPerLine; bits++ {
+				other := SingleParams{p.Lines, bits}
+				if other.FPR(n) < p.FPR(n) {
+					t.Errorf("SingleSize(%d, %g) = %+v: %d bits have a lower rate", n, fpr, p, bits)
+				}
+				if other.Lines--; p.Lines > MinLines && other.FPR(n) <= fpr {
+					t.Errorf("SingleSize(%d, %g) = %+v: %+v is enough", n, fpr, p, other)
+				}
+			}
+			if n > 1000 && p.BitsPerLine == maxBitsPerLine {
+				t.Errorf("SingleSize(%d, %g) = %+v: more bits might be better", n, fpr, p)
+			}
+		}
+	}
+}
+
+// sized is what the kinds of geometry have in common.
 type sized interface {
 	FPR(elements uint64) float64
 	FPRAt(loads [Generations]uint64) float64
@@ -151,9 +202,18 @@ func TestCapacity_IsTheInverse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, g := range []sized{p, c} {
-				most := g.Capacity(fpr)
-				if most < n || most%Sealed != 0 {
+			one, err := SingleSize(n, fpr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// least allows for the digits that the model of a single filter loses.
+			least := n - n/1e9
+			for _, g := range []sized{p, c, one} {
+				most, generations := g.Capacity(fpr), uint64(Sealed)
+				if g == sized(one) {
+					generations = 1
+				}
+				if most < least || generations > 1 && most < n || most%generations != 0 {
 					t.Errorf("%+v for %d at %g: Capacity is %d", g, n, fpr, most)
 				}
 				if g.FPR(most) > fpr || g.FPR(most+1) <= fpr {
@@ -166,7 +226,7 @@ func TestCapacity_IsTheInverse(t *testing.T) {
 }
 
 func TestCapacity_Borders(t *testing.T) {
-	for _, g := range []sized{Params{64, 2, 4}, ClassicParams{1024, 7}} {
+	for _, g := range []sized{Params{64, 2, 4}, ClassicParams{1024, 7}, SingleParams{64, 6}, SingleParams{64, 14}} {
 		for _, fpr := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
 			if got := g.Capacity(fpr); got != 0 {
 				t.Errorf("%+v: Capacity(%g) = %d, want 0", g, fpr, got)
@@ -189,6 +249,7 @@ func TestSize_IsMonotone(t *testing.T) {
 		"compact": func(n uint64, fpr float64) (sized, error) { return Size(n, fpr, Compact) },
 		"fast":    func(n uint64, fpr float64) (sized, error) { return Size(n, fpr, Fast) },
 		"classic": func(n uint64, fpr float64) (sized, error) { return ClassicSize(n, fpr) },
+		"single":  func(n uint64, fpr float64) (sized, error) { return SingleSize(n, fpr) },
 	}
 	// Compact gets a fourth line below 1e-3 and so may get smaller there.
 	bands := [][]float64{{0.9, 0.3, 0.1, 1e-2, 3e-3, 1e-3}, {9e-4, 1e-4, 1e-5, 1e-6, 1e-8, MinFPR}}
@@ -248,6 +309,13 @@ func TestBytes_AreWhatIsAllocated(t *testing.T) {
 		if err := ring.Close(); err != nil {
 			t.Error(err)
 		}
+		g, err := SingleSize(n, 1e-3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one := newSingle(t, g); one.Bytes() != g.Bytes() {
+			t.Errorf("%+v allocates %d bytes, SingleParams says %d", g, one.Bytes(), g.Bytes())
+		}
 	}
 }
 
@@ -270,6 +338,8 @@ func TestCase_BLOOM_05(t *testing.T) {
 		check("Size", p, err)
 		c, err := ClassicSize(elements, fpr)
 		check("ClassicSize", c, err)
+		one, err := SingleSize(elements, fpr)
+		check("SingleSize", one, err)
 		bits, _, err := TextbookSize(elements, fpr)
 		check("TextbookSize", bits, err)
 	}

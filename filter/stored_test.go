@@ -158,6 +158,9 @@ func TestCase_STATE_09_GeometryTellsFiltersApart(t *testing.T) {
 		classic(1501, 7), // as many words
 		classic(6400, 7), // as many bytes as 100 lines
 		classic(1500, 8),
+		newSingle(t, SingleParams{Lines: 100, BitsPerLine: 4}),
+		newSingle(t, SingleParams{Lines: 100, BitsPerLine: 5}),
+		newSingle(t, SingleParams{Lines: 101, BitsPerLine: 4}),
 	}
 	var words []string
 	for _, s := range all {

@@ -25,6 +25,7 @@ type Plan struct {
 
 	Sliced  filter.Params        // of one partition; zero for other kinds
 	Classic filter.ClassicParams // of one partition; zero for other kinds
+	Single  filter.SingleParams  // of one partition; zero for other kinds
 
 	BytesPerPartition        uint64 // the filter of one partition, as allocated
 	Bytes                    uint64 // the filters of all partitions, as allocated
@@ -46,10 +47,10 @@ func Solve(w Workload) (Plan, error) {
 	if p.Share, err = w.share(p.Elements); err != nil {
 		return Plan{}, err
 	}
-	if p.Planned, err = ceil(float64(p.Share)*w.Peak, "new IDs of a partition at its peak"); err != nil {
+	if p.Planned, err = w.planned(p.Share); err != nil {
 		return Plan{}, err
 	}
-	p.GenerationCapacity = (p.Planned + filter.Sealed - 1) / filter.Sealed
+	p.GenerationCapacity = w.full(p.Planned)
 	switch w.Kind {
 	case Sliced:
 		p.Sliced, err = filter.Size(p.Planned, w.FPR, w.Layout)
@@ -57,6 +58,9 @@ func Solve(w Workload) (Plan, error) {
 	case Classic:
 		p.Classic, err = filter.ClassicSize(p.Planned, w.FPR)
 		p.BytesPerPartition = p.Classic.Bytes()
+	case Single:
+		p.Single, err = filter.SingleSize(p.Planned, w.FPR)
+		p.BytesPerPartition = p.Single.Bytes()
 	}
 	if err != nil {
 		return Plan{}, err
@@ -105,29 +109,38 @@ func ForMemory(w Workload, bytes uint64) (Plan, error) {
 
 // NewSet builds the set of one partition. Its owner closes it.
 func (p Plan) NewSet() (filter.Set, error) {
-	// An error must not leave a nil pointer inside the interface.
-	if p.Workload.Kind == Classic {
-		set, err := filter.NewClassic(p.Classic)
-		if err != nil {
-			return nil, err
-		}
-		return set, nil
+	switch p.Workload.Kind {
+	case Classic:
+		return newSet(filter.NewClassic(p.Classic))
+	case Single:
+		return newSet(filter.NewSingle(p.Single))
 	}
-	set, err := filter.NewSliced(p.Sliced)
+	return newSet(filter.NewSliced(p.Sliced))
+}
+
+// newSet is set, or nothing at all after an error: a nil pointer must not get into
+// the interface.
+func newSet[S filter.Set](set S, err error) (filter.Set, error) {
 	if err != nil {
 		return nil, err
 	}
 	return set, nil
 }
 
+// model is what the geometry of a partition's filter says of it.
+func (p Plan) model() filter.Model {
+	switch p.Workload.Kind {
+	case Classic:
+		return p.Classic
+	case Single:
+		return p.Single
+	}
+	return p.Sliced
+}
+
 // FPRAt is the model's false-positive rate of a partition whose generations hold
 // loads[i] unique IDs each, in any order. It takes about a microsecond.
-func (p Plan) FPRAt(loads [filter.Generations]uint64) float64 {
-	if p.Workload.Kind == Classic {
-		return p.Classic.FPRAt(loads)
-	}
-	return p.Sliced.FPRAt(loads)
-}
+func (p Plan) FPRAt(loads [filter.Generations]uint64) float64 { return p.model().FPRAt(loads) }
 
 // BitsPerElement is the memory as allocated over the elements of the window.
 func (p Plan) BitsPerElement() float64 { return float64(p.Bytes) * 8 / float64(p.Elements) }
@@ -142,11 +155,14 @@ func (p Plan) RatePerSecond() float64 {
 
 // LinesPerLookup is how many cache lines looking a new ID up and adding it touches on
 // average, with all generations full: those of its key for a sliced filter, which answers
-// for all generations at once and adds into the same lines. A classic ring asks each
+// for all generations at once and adds into the same lines, and for a single one. A classic ring asks each
 // generation until a bit is missing, (1-f^k)/(1-f) lines at a fill of f, and sets k bits.
 func (p Plan) LinesPerLookup() float64 {
-	if p.Workload.Kind != Classic {
+	switch p.Workload.Kind {
+	case Sliced:
 		return float64(p.Sliced.LinesPerKey)
+	case Single:
+		return filter.SingleLinesPerKey
 	}
 	k := float64(p.Classic.Hashes)
 	empty := math.Exp(-k * float64(p.GenerationCapacity) / float64(p.Classic.Bits))
@@ -160,11 +176,5 @@ func (p Plan) LinesPerLookup() float64 {
 func (p Plan) FalsePositivesPerDay() float64 {
 	const day = 24 * 60 * 60
 	average := uint64(math.Ceil(float64(p.Elements) / float64(p.Workload.Partitions)))
-	var rate float64
-	if p.Workload.Kind == Classic {
-		rate = p.Classic.FPR(average)
-	} else {
-		rate = p.Sliced.FPR(average)
-	}
-	return p.RatePerSecond() * day * rate
+	return p.RatePerSecond() * day * p.model().FPR(average)
 }

@@ -34,7 +34,7 @@ func randomWorkload(r *rand.Rand) Workload {
 		Peak:       1 + 3*r.Float64(),
 		Skew:       1 + 2*r.Float64(),
 		Partitions: 1 + r.IntN(100),
-		Kind:       Kind(r.IntN(2)),
+		Kind:       Kind(r.IntN(3)),
 		Layout:     filter.Layout(r.IntN(2)),
 	}
 }
@@ -82,6 +82,34 @@ func TestSolve_RunDefaults(t *testing.T) {
 	w.Peak, w.Skew = 1, 1
 	if ratio := float64(p.Bytes) / float64(solve(t, w).Bytes); math.Abs(ratio-2.5) > 1e-4 {
 		t.Errorf("%g times the memory of the bare calculation", ratio)
+	}
+}
+
+// What is one window as a whole takes no room for rotations and peaks.
+func TestSolve_Single(t *testing.T) {
+	w := billion
+	w.Kind, w.Peak = Single, 2
+	for fpr, limit := range map[float64]float64{1e-2: 10, 1e-4: 20} {
+		w.FPR = fpr
+		p := solve(t, w)
+		if p.Planned != w.Elements || p.GenerationCapacity != w.Elements {
+			t.Errorf("shares are %+v", p)
+		}
+		if want, err := filter.SingleSize(w.Elements, fpr); err != nil || p.Single != want || p.Bytes != want.Bytes() {
+			t.Errorf("plan is %+v, want the geometry %+v, %v", p, want, err)
+		}
+		if bits := p.BitsPerElement(); bits > limit || bits < 0.95*limit {
+			t.Errorf("%g bits per element at %g, want %g", bits, fpr, limit)
+		}
+		if got := p.LinesPerLookup(); got != 2 {
+			t.Errorf("%g lines per look-up", got)
+		}
+		if got, want := p.FPRAt([filter.Generations]uint64{0: w.Elements}), p.Single.FPR(w.Elements); got != want || got > fpr {
+			t.Errorf("full it has a rate of %g, its model says %g", got, want)
+		}
+		if _, err := NewReport(p); err == nil {
+			t.Error("a report of a plan without a window")
+		}
 	}
 }
 
@@ -145,10 +173,15 @@ func TestSolve_HoldsItsRateWhenFull(t *testing.T) {
 		for i := range full {
 			full[i] = p.GenerationCapacity
 		}
+		generations, peak := float64(filter.Sealed), w.Peak
+		if w.Kind == Single {
+			clear(full[1:])
+			generations, peak = 1, 1
+		}
 		if got := p.FPRAt(full); got > w.FPR*(1+1e-12) {
 			t.Errorf("%+v: the rate of full generations is %g", p, got)
 		}
-		if need := float64(w.Elements) / float64(w.Partitions) * min(w.Skew, float64(w.Partitions)) * w.Peak / filter.Sealed; float64(p.GenerationCapacity) < need {
+		if need := float64(w.Elements) / float64(w.Partitions) * min(w.Skew, float64(w.Partitions)) * peak / generations; float64(p.GenerationCapacity) < need {
 			t.Errorf("%+v: a generation holds %d, its peak is %g", p, p.GenerationCapacity, need)
 		}
 		if p.Bytes != p.BytesPerPartition*uint64(w.Partitions) {
@@ -239,7 +272,7 @@ func TestWorkload_Validate(t *testing.T) {
 }
 
 func TestPlan_NewSet(t *testing.T) {
-	for _, kind := range []Kind{Sliced, Classic} {
+	for _, kind := range []Kind{Sliced, Classic, Single} {
 		w := billion
 		w.Elements, w.Partitions, w.Kind = 1_000_000, 10, kind
 		p := solve(t, w)
@@ -264,6 +297,10 @@ func TestKind_Text(t *testing.T) {
 		if got, err := ParseKind(kind.String()); err != nil || got != kind {
 			t.Errorf("%v reads back as %v, %v", kind, got, err)
 		}
+	}
+	// A stream that moves on would forget nothing in it: it is no choice there.
+	if got, err := ParseKind(Single.String()); err == nil || Single.String() != "single" {
+		t.Errorf("%v reads as %v", Single, got)
 	}
 	if _, err := ParseKind("cuckoo"); err == nil || !strings.Contains(err.Error(), `"cuckoo"`) {
 		t.Errorf("unknown kind: %v", err)

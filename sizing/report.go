@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -87,6 +88,9 @@ func changelogBytesADay(p Plan) *uint64 {
 // the plans to compare it with.
 func NewReport(p Plan) (Report, error) {
 	w := p.Workload
+	if w.Kind == Single {
+		return Report{}, errors.New("report a plan: a single filter has no window, which is what a report is about")
+	}
 	r := Report{
 		Elements:                   p.Elements,
 		FPR:                        w.FPR,

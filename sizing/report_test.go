@@ -157,6 +157,7 @@ func TestRunFlags_MakeThePlan(t *testing.T) {
 	r := newRand(t)
 	for i := range 200 {
 		w := randomWorkload(r)
+		w.Kind %= Single
 		if i%2 == 0 {
 			w.Peak, w.Skew = 1, 1
 		}

@@ -28,6 +28,10 @@ const (
 	Sliced Kind = iota
 	// Classic is the ring of textbook Bloom filters, [filter.Classic].
 	Classic
+	// Single is the filter of one generation, [filter.Single]: for an input that is one
+	// window as a whole. It never forgets, so it is no choice for a stream that moves on
+	// and [ParseKind] does not read its name.
+	Single
 )
 
 // String is the kind's name as [ParseKind] reads it.
@@ -37,11 +41,13 @@ func (k Kind) String() string {
 		return "sliced"
 	case Classic:
 		return "classic"
+	case Single:
+		return "single"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// ParseKind reads the name of a kind.
+// ParseKind reads the name of a kind that remembers a window.
 func ParseKind(s string) (Kind, error) {
 	switch s {
 	case "sliced":
@@ -67,9 +73,9 @@ const (
 type Workload struct {
 	Elements   uint64        // distinct new IDs in one window, over all partitions
 	Rate       float64       // or: distinct new IDs a second, over all partitions
-	Window     time.Duration // how long an ID is remembered, at least MinWindow
+	Window     time.Duration // how long an ID is remembered, at least MinWindow; a single filter never forgets
 	FPR        float64       // highest share of new IDs to be taken for seen, from filter.MinFPR
-	Peak       float64       // how much fuller than average a generation may get, at least 1
+	Peak       float64       // how much fuller than average a generation may get, at least 1; a single one is all
 	Skew       float64       // how much more than its share a partition may get, at least 1
 	Partitions int           // at least 1
 	Kind       Kind
@@ -108,8 +114,8 @@ func (w Workload) validateShape() (errs []error) {
 	if w.Partitions < 1 {
 		errs = append(errs, fmt.Errorf("Partitions is %d, want at least 1", w.Partitions))
 	}
-	if w.Kind > Classic {
-		errs = append(errs, fmt.Errorf("Kind is %v, want sliced or classic", w.Kind))
+	if w.Kind > Single {
+		errs = append(errs, fmt.Errorf("Kind is %v, want sliced, classic or single", w.Kind))
 	}
 	if w.Layout > filter.Fast {
 		errs = append(errs, fmt.Errorf("Layout is %v, want compact or fast", w.Layout))
@@ -130,6 +136,23 @@ func (w Workload) elements() (uint64, error) {
 func (w Workload) share(elements uint64) (uint64, error) {
 	skew := min(w.Skew, float64(w.Partitions))
 	return ceil(float64(elements)/float64(w.Partitions)*skew, "new IDs of a partition")
+}
+
+// planned is what the filter of a partition that gets share IDs is sized for. A single
+// generation holds them all, whenever they come, so that its peak counts as 1.
+func (w Workload) planned(share uint64) (uint64, error) {
+	if w.Kind == Single {
+		return share, nil
+	}
+	return ceil(float64(share)*w.Peak, "new IDs of a partition at its peak")
+}
+
+// full is how many of the planned IDs fill a generation.
+func (w Workload) full(planned uint64) uint64 {
+	if w.Kind == Single {
+		return planned
+	}
+	return (planned + filter.Sealed - 1) / filter.Sealed
 }
 
 // ceil rounds a number of IDs up.

@@ -27,16 +27,20 @@ func (ids *IDs) Next(hashes []filter.Hash) {
 }
 
 // Fill lets the generations of an empty set learn loads[0], loads[1] and so on unique
-// IDs, the last of them filling: with equal loads, the worst moment of a window.
+// IDs, the last that has any filling: with equal loads, the worst moment of a window.
+// A set of one generation takes loads[0] alone.
 func Fill(set filter.Set, ids *IDs, loads [filter.Generations]uint64) {
 	hashes, learn, ages := make([]filter.Hash, batch), make([]bool, batch), make([]uint8, batch)
 	for i := range learn {
 		learn[i] = true
 	}
+	filling := 0
 	for i, load := range loads {
-		if i > 0 {
-			set.Rotate(1)
+		if load == 0 {
+			continue
 		}
+		set.Rotate(i - filling)
+		filling = i
 		for added := uint64(0); added < load; {
 			ids.Next(hashes)
 			added += set.TestAndAdd(hashes, learn, load-added, ages)
