@@ -183,5 +183,5 @@ var (
 	configField = regexp.MustCompile(`\b[a-z]+\.(?:Engine)?Config\.[A-Z]\w*`)
 	capital     = regexp.MustCompile(`([a-z])([A-Z])`)
 	// flagOfField are the fields whose flag is called otherwise.
-	flagOfField = map[string]string{"Divert": "divert-topic", "Span": "window", "Workers": "shards", "Keys": "key"}
+	flagOfField = map[string]string{"Divert": "divert-topic", "Duplicates": "duplicates-topic", "Span": "window", "Workers": "shards", "Keys": "key"}
 )

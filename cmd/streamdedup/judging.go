@@ -107,19 +107,20 @@ func (m *memorySettings) amount() string {
 // judging says how records are judged: what run and filter share.
 type judging struct {
 	memorySettings
-	keys       []string
-	ids        pipeline.IDOptions
-	time       string
-	timeFormat string
-	maxAhead   time.Duration
-	onMissing  pipeline.Policy
-	onLate     pipeline.Policy
-	onInvalid  pipeline.Policy
-	onFull     window.OnFull
-	seed       seed
-	seedFile   string
-	allowFile  string
-	summary    string
+	keys        []string
+	ids         pipeline.IDOptions
+	time        string
+	timeFormat  string
+	maxAhead    time.Duration
+	onMissing   pipeline.Policy
+	onLate      pipeline.Policy
+	onInvalid   pipeline.Policy
+	onDuplicate pipeline.DuplicatePolicy
+	onFull      window.OnFull
+	seed        seed
+	seedFile    string
+	allowFile   string
+	summary     string
 }
 
 func defaultJudging() judging {
@@ -144,6 +145,7 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 	policyFlag.add(fs, &j.onMissing, "on-missing", "records without an ID: "+can.policies)
 	policyFlag.add(fs, &j.onLate, "on-late", "records more than the window behind: "+can.policies)
 	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+can.policies)
+	duplicateFlag.add(fs, &j.onDuplicate, "on-duplicate", "records whose ID was seen within the window: drop, divert or tag (pass, marked)")
 	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
 	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
@@ -161,7 +163,7 @@ func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Conf
 			Span: j.window, MaxAhead: j.maxAhead,
 			GenerationCapacity: p.GenerationCapacity, OnFull: j.onFull,
 		},
-		OnMissing: j.onMissing, OnInvalid: j.onInvalid, OnLate: j.onLate,
+		OnMissing: j.onMissing, OnInvalid: j.onInvalid, OnLate: j.onLate, OnDuplicate: j.onDuplicate,
 		Diverts: diverts,
 		Kind:    j.kind.String(),
 		NewSet:  p.NewSet,

@@ -10,15 +10,12 @@ var laterFlags = map[string]map[string]string{
 		"divert":       "",
 		"duplicates":   "",
 		"header":       ": csv and tsv are not built yet",
-		"on-duplicate": ": duplicates are dropped",
 		"ignore-id":    "",
 		"memory-limit": ": a filter does not grow yet",
 	},
 	"run": {
-		"duplicates-topic": ": duplicates are dropped",
-		"on-duplicate":     ": duplicates are dropped",
-		"ignore-id":        "",
-		"memory-limit":     ": a filter does not grow yet",
+		"ignore-id":    "",
+		"memory-limit": ": a filter does not grow yet",
 	},
 	"size": {
 		"plot": "",

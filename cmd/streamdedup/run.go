@@ -149,7 +149,7 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	if err != nil {
 		return fail(err)
 	}
-	rules.LogChanges, rules.Scope = !s.unlogged, s.scope
+	rules.LogChanges, rules.Scope, rules.ShowIDs = !s.unlogged, s.scope, s.showIDs
 	logPlan(log, plan, seed.n)
 	var kept pipeline.Checkpoints
 	if memories != nil {

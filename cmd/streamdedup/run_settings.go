@@ -32,6 +32,8 @@ type runSettings struct {
 	in             []string
 	out            string
 	divert         string
+	duplicates     string
+	showIDs        bool
 	createTopics   bool
 	group          string
 	instance       string
@@ -93,6 +95,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.in, "in", nil, "input `TOPIC` (required, repeatable; an ID belongs to its topic)")
 	fs.StringVar(&s.out, "out", "", "output `TOPIC` (required); a record keeps its partition")
 	fs.StringVar(&s.divert, "divert-topic", "", "`TOPIC` for records that a policy diverts, and for those too large for the output")
+	fs.StringVar(&s.duplicates, "duplicates-topic", "", "`TOPIC` for a copy of each duplicate that is dropped, with the age of the first copy")
 	fs.BoolVar(&s.createTopics, "create-topics", false, "create output topics that do not exist (default false)")
 	fs.StringVar(&s.group, "group", "", "consumer `GROUP` (required)")
 	fs.StringVar(&s.instance, "instance", s.instance, "`NAME` of this process, unique in its group; a restarted process needs the same")
@@ -118,6 +121,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	pinFlag.add(fs, &s.pin, "pin", "keep workers on processors of their own: auto, on or off")
 	fs.StringVar(&s.metricsAddr, "metrics-addr", s.metricsAddr, "`HOST:PORT` that serves /metrics, /healthz and /readyz, or off")
 	s.bindSecurity(fs)
+	fs.BoolVar(&s.showIDs, "show-ids", false, "name IDs in the log and the metrics by their text, and not by their hash alone (default false)")
 	choiceFlag("LEVEL", "debug", "info", "warn", "error").add(fs, &s.logLevel, "log-level", "what is logged: debug, info, warn or error")
 	choiceFlag("FORMAT", "text", "json").add(fs, &s.logFormat, "log-format", "of the log on stderr: text or json")
 }
@@ -153,10 +157,13 @@ func (s *runSettings) check() error {
 		}
 	}
 	for _, p := range []struct {
-		flag   string
-		policy pipeline.Policy
-	}{{"missing", s.onMissing}, {"late", s.onLate}, {"invalid", s.onInvalid}} {
-		if p.policy == pipeline.Divert && s.divert == "" {
+		flag    string
+		diverts bool
+	}{
+		{"missing", s.onMissing == pipeline.Divert}, {"late", s.onLate == pipeline.Divert}, {"invalid", s.onInvalid == pipeline.Divert},
+		{"duplicate", s.onDuplicate == pipeline.DivertDuplicates},
+	} {
+		if p.diverts && s.divert == "" {
 			return withHint(usagef("--on-%s divert needs a topic to divert to", p.flag), "add --divert-topic TOPIC")
 		}
 	}
@@ -177,6 +184,7 @@ func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config,
 	c := kafkaio.Config{
 		Brokers: s.brokers, Client: client,
 		In: s.in, Out: s.out, Divert: s.divert, CreateTopics: s.createTopics,
+		Duplicates: s.duplicates, Tags: s.onDuplicate == pipeline.TagDuplicates,
 		Group: s.group, Instance: s.instance, GroupProtocol: s.groupProtocol, Delivery: s.delivery,
 		Changelog: !s.unlogged, FixTopics: s.fixTopics, WarmUp: s.warmUp == warmUpInput,
 		Start: s.start, AllowColdStart: s.allowColdStart,

@@ -58,13 +58,14 @@ var (
 	sizeFlag = kindOf[uint64]{"SIZE", sizing.ParseSize, func(n uint64) string {
 		return textUnlessZero(n, formatSize)
 	}}
-	shareFlag  = kindOf[float64]{"P", sizing.ParseRatio, formatFloat}
-	factorFlag = kindOf[float64]{"X", parseFactor, formatFloat}
-	kindFlag   = kindOf[sizing.Kind]{"KIND", sizing.ParseKind, sizing.Kind.String}
-	layoutFlag = kindOf[filter.Layout]{"LAYOUT", filter.ParseLayout, filter.Layout.String}
-	policyFlag = kindOf[pipeline.Policy]{"POLICY", pipeline.ParsePolicy, pipeline.Policy.String}
-	onFullFlag = kindOf[window.OnFull]{"POLICY", window.ParseOnFull, window.OnFull.String}
-	seedFlag   = kindOf[seed]{"N", parseSeed, seed.String}
+	shareFlag     = kindOf[float64]{"P", sizing.ParseRatio, formatFloat}
+	factorFlag    = kindOf[float64]{"X", parseFactor, formatFloat}
+	kindFlag      = kindOf[sizing.Kind]{"KIND", sizing.ParseKind, sizing.Kind.String}
+	layoutFlag    = kindOf[filter.Layout]{"LAYOUT", filter.ParseLayout, filter.Layout.String}
+	policyFlag    = kindOf[pipeline.Policy]{"POLICY", pipeline.ParsePolicy, pipeline.Policy.String}
+	duplicateFlag = kindOf[pipeline.DuplicatePolicy]{"POLICY", pipeline.ParseDuplicatePolicy, pipeline.DuplicatePolicy.String}
+	onFullFlag    = kindOf[window.OnFull]{"POLICY", window.ParseOnFull, window.OnFull.String}
+	seedFlag      = kindOf[seed]{"N", parseSeed, seed.String}
 )
 
 // numberFlag is a flag that counts other things than IDs.
