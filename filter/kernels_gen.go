@@ -830,3 +830,401 @@ func add4x5(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	s.journal.keep(log)
 	return added
 }
+
+// singleKernels are the unrolled ones of a Single, by bits a line.
+var singleKernels = map[int]singleKernel{
+	3: addBits3,
+	4: addBits4,
+	5: addBits5,
+	6: addBits6,
+	7: addBits7,
+	8: addBits8,
+	9: addBits9,
+}
+
+func addBits3(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 3
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 4
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 5
+		l1[b12/8] |= 1 << (b12 % 8)
+		log = append(log, uint64(h), ^had&0x3f)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits4(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 4
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 5
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 6
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 7
+		l1[b13/8] |= 1 << (b13 % 8)
+		log = append(log, uint64(h), ^had&0xff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits5(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		b04 := p0 >> 36 % bitsInLine
+		b14 := p1 >> 36 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8)) & (l0[b04/8] >> (b04 % 8)) & (l1[b14/8] >> (b14 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 5
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 6
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 7
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 8
+		l1[b13/8] |= 1 << (b13 % 8)
+		had |= uint64(l0[b04/8]>>(b04%8)&1) << 4
+		l0[b04/8] |= 1 << (b04 % 8)
+		had |= uint64(l1[b14/8]>>(b14%8)&1) << 9
+		l1[b14/8] |= 1 << (b14 % 8)
+		log = append(log, uint64(h), ^had&0x3ff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits6(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		b04 := p0 >> 36 % bitsInLine
+		b14 := p1 >> 36 % bitsInLine
+		b05 := p0 >> 45 % bitsInLine
+		b15 := p1 >> 45 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8)) & (l0[b04/8] >> (b04 % 8)) & (l1[b14/8] >> (b14 % 8)) & (l0[b05/8] >> (b05 % 8)) & (l1[b15/8] >> (b15 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 6
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 7
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 8
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 9
+		l1[b13/8] |= 1 << (b13 % 8)
+		had |= uint64(l0[b04/8]>>(b04%8)&1) << 4
+		l0[b04/8] |= 1 << (b04 % 8)
+		had |= uint64(l1[b14/8]>>(b14%8)&1) << 10
+		l1[b14/8] |= 1 << (b14 % 8)
+		had |= uint64(l0[b05/8]>>(b05%8)&1) << 5
+		l0[b05/8] |= 1 << (b05 % 8)
+		had |= uint64(l1[b15/8]>>(b15%8)&1) << 11
+		l1[b15/8] |= 1 << (b15 % 8)
+		log = append(log, uint64(h), ^had&0xfff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits7(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		b04 := p0 >> 36 % bitsInLine
+		b14 := p1 >> 36 % bitsInLine
+		b05 := p0 >> 45 % bitsInLine
+		b15 := p1 >> 45 % bitsInLine
+		b06 := p0 >> 54 % bitsInLine
+		b16 := p1 >> 54 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8)) & (l0[b04/8] >> (b04 % 8)) & (l1[b14/8] >> (b14 % 8)) & (l0[b05/8] >> (b05 % 8)) & (l1[b15/8] >> (b15 % 8)) & (l0[b06/8] >> (b06 % 8)) & (l1[b16/8] >> (b16 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 7
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 8
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 9
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 10
+		l1[b13/8] |= 1 << (b13 % 8)
+		had |= uint64(l0[b04/8]>>(b04%8)&1) << 4
+		l0[b04/8] |= 1 << (b04 % 8)
+		had |= uint64(l1[b14/8]>>(b14%8)&1) << 11
+		l1[b14/8] |= 1 << (b14 % 8)
+		had |= uint64(l0[b05/8]>>(b05%8)&1) << 5
+		l0[b05/8] |= 1 << (b05 % 8)
+		had |= uint64(l1[b15/8]>>(b15%8)&1) << 12
+		l1[b15/8] |= 1 << (b15 % 8)
+		had |= uint64(l0[b06/8]>>(b06%8)&1) << 6
+		l0[b06/8] |= 1 << (b06 % 8)
+		had |= uint64(l1[b16/8]>>(b16%8)&1) << 13
+		l1[b16/8] |= 1 << (b16 % 8)
+		log = append(log, uint64(h), ^had&0x3fff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits8(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		q0, q1 := cellPickMore(p0), cellPickMore(p1)
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		b04 := p0 >> 36 % bitsInLine
+		b14 := p1 >> 36 % bitsInLine
+		b05 := p0 >> 45 % bitsInLine
+		b15 := p1 >> 45 % bitsInLine
+		b06 := p0 >> 54 % bitsInLine
+		b16 := p1 >> 54 % bitsInLine
+		b07 := q0 >> 0 % bitsInLine
+		b17 := q1 >> 0 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8)) & (l0[b04/8] >> (b04 % 8)) & (l1[b14/8] >> (b14 % 8)) & (l0[b05/8] >> (b05 % 8)) & (l1[b15/8] >> (b15 % 8)) & (l0[b06/8] >> (b06 % 8)) & (l1[b16/8] >> (b16 % 8)) & (l0[b07/8] >> (b07 % 8)) & (l1[b17/8] >> (b17 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 8
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 9
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 10
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 11
+		l1[b13/8] |= 1 << (b13 % 8)
+		had |= uint64(l0[b04/8]>>(b04%8)&1) << 4
+		l0[b04/8] |= 1 << (b04 % 8)
+		had |= uint64(l1[b14/8]>>(b14%8)&1) << 12
+		l1[b14/8] |= 1 << (b14 % 8)
+		had |= uint64(l0[b05/8]>>(b05%8)&1) << 5
+		l0[b05/8] |= 1 << (b05 % 8)
+		had |= uint64(l1[b15/8]>>(b15%8)&1) << 13
+		l1[b15/8] |= 1 << (b15 % 8)
+		had |= uint64(l0[b06/8]>>(b06%8)&1) << 6
+		l0[b06/8] |= 1 << (b06 % 8)
+		had |= uint64(l1[b16/8]>>(b16%8)&1) << 14
+		l1[b16/8] |= 1 << (b16 % 8)
+		had |= uint64(l0[b07/8]>>(b07%8)&1) << 7
+		l0[b07/8] |= 1 << (b07 % 8)
+		had |= uint64(l1[b17/8]>>(b17%8)&1) << 15
+		l1[b17/8] |= 1 << (b17 % 8)
+		log = append(log, uint64(h), ^had&0xffff)
+	}
+	s.journal.keep(log)
+	return added
+}
+
+func addBits9(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
+	log := s.journal.reserve(len(hashes) * addWords)
+	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
+	for i, h := range hashes {
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		q0, q1 := cellPickMore(p0), cellPickMore(p1)
+		b00 := p0 >> 0 % bitsInLine
+		b10 := p1 >> 0 % bitsInLine
+		b01 := p0 >> 9 % bitsInLine
+		b11 := p1 >> 9 % bitsInLine
+		b02 := p0 >> 18 % bitsInLine
+		b12 := p1 >> 18 % bitsInLine
+		b03 := p0 >> 27 % bitsInLine
+		b13 := p1 >> 27 % bitsInLine
+		b04 := p0 >> 36 % bitsInLine
+		b14 := p1 >> 36 % bitsInLine
+		b05 := p0 >> 45 % bitsInLine
+		b15 := p1 >> 45 % bitsInLine
+		b06 := p0 >> 54 % bitsInLine
+		b16 := p1 >> 54 % bitsInLine
+		b07 := q0 >> 0 % bitsInLine
+		b17 := q1 >> 0 % bitsInLine
+		b08 := q0 >> 9 % bitsInLine
+		b18 := q1 >> 9 % bitsInLine
+		held := 1 & (l0[b00/8] >> (b00 % 8)) & (l1[b10/8] >> (b10 % 8)) & (l0[b01/8] >> (b01 % 8)) & (l1[b11/8] >> (b11 % 8)) & (l0[b02/8] >> (b02 % 8)) & (l1[b12/8] >> (b12 % 8)) & (l0[b03/8] >> (b03 % 8)) & (l1[b13/8] >> (b13 % 8)) & (l0[b04/8] >> (b04 % 8)) & (l1[b14/8] >> (b14 % 8)) & (l0[b05/8] >> (b05 % 8)) & (l1[b15/8] >> (b15 % 8)) & (l0[b06/8] >> (b06 % 8)) & (l1[b16/8] >> (b16 % 8)) & (l0[b07/8] >> (b07 % 8)) & (l1[b17/8] >> (b17 % 8)) & (l0[b08/8] >> (b08 % 8)) & (l1[b18/8] >> (b18 % 8))
+		ages[i] = held
+		if held != 0 || !learn[i] || added >= room {
+			continue
+		}
+		added++
+		var had uint64
+		had |= uint64(l0[b00/8]>>(b00%8)&1) << 0
+		l0[b00/8] |= 1 << (b00 % 8)
+		had |= uint64(l1[b10/8]>>(b10%8)&1) << 9
+		l1[b10/8] |= 1 << (b10 % 8)
+		had |= uint64(l0[b01/8]>>(b01%8)&1) << 1
+		l0[b01/8] |= 1 << (b01 % 8)
+		had |= uint64(l1[b11/8]>>(b11%8)&1) << 10
+		l1[b11/8] |= 1 << (b11 % 8)
+		had |= uint64(l0[b02/8]>>(b02%8)&1) << 2
+		l0[b02/8] |= 1 << (b02 % 8)
+		had |= uint64(l1[b12/8]>>(b12%8)&1) << 11
+		l1[b12/8] |= 1 << (b12 % 8)
+		had |= uint64(l0[b03/8]>>(b03%8)&1) << 3
+		l0[b03/8] |= 1 << (b03 % 8)
+		had |= uint64(l1[b13/8]>>(b13%8)&1) << 12
+		l1[b13/8] |= 1 << (b13 % 8)
+		had |= uint64(l0[b04/8]>>(b04%8)&1) << 4
+		l0[b04/8] |= 1 << (b04 % 8)
+		had |= uint64(l1[b14/8]>>(b14%8)&1) << 13
+		l1[b14/8] |= 1 << (b14 % 8)
+		had |= uint64(l0[b05/8]>>(b05%8)&1) << 5
+		l0[b05/8] |= 1 << (b05 % 8)
+		had |= uint64(l1[b15/8]>>(b15%8)&1) << 14
+		l1[b15/8] |= 1 << (b15 % 8)
+		had |= uint64(l0[b06/8]>>(b06%8)&1) << 6
+		l0[b06/8] |= 1 << (b06 % 8)
+		had |= uint64(l1[b16/8]>>(b16%8)&1) << 15
+		l1[b16/8] |= 1 << (b16 % 8)
+		had |= uint64(l0[b07/8]>>(b07%8)&1) << 7
+		l0[b07/8] |= 1 << (b07 % 8)
+		had |= uint64(l1[b17/8]>>(b17%8)&1) << 16
+		l1[b17/8] |= 1 << (b17 % 8)
+		had |= uint64(l0[b08/8]>>(b08%8)&1) << 8
+		l0[b08/8] |= 1 << (b08 % 8)
+		had |= uint64(l1[b18/8]>>(b18%8)&1) << 17
+		l1[b18/8] |= 1 << (b18 % 8)
+		log = append(log, uint64(h), ^had&0x3ffff)
+	}
+	s.journal.keep(log)
+	return added
+}

@@ -25,12 +25,16 @@ import (
 // A Single has one owner: no method may run concurrently with another.
 type Single struct {
 	params  SingleParams
+	kernel  singleKernel
 	lines   []line
 	journal journal[struct{}]
 	memory  memory
 	at      [batch * SingleLinesPerKey]uint64
 	picks   [batch * SingleLinesPerKey]uint64
 }
+
+// singleKernel is TestAndAdd for at most [batch] hashes.
+type singleKernel func(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 
 const (
 	// bitsInLine is how many bits a line of a Single has.
@@ -51,12 +55,17 @@ func NewSingle(p SingleParams) (*Single, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make single filter of %d lines: %w", p.Lines, err)
 	}
-	return &Single{
+	s := &Single{
 		params:  p,
+		kernel:  addBits,
 		lines:   lines,
 		journal: newJournal(batch*addWords, struct{}{}),
 		memory:  memory,
-	}, nil
+	}
+	if k, ok := singleKernels[p.BitsPerLine]; ok {
+		s.kernel = k
+	}
+	return s, nil
 }
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.
@@ -64,7 +73,7 @@ func (s *Single) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uin
 	checkArrays(hashes, learn, ages)
 	for len(hashes) > 0 {
 		n := min(batch, len(hashes))
-		added += s.add(hashes[:n], learn[:n], room-added, ages[:n])
+		added += s.kernel(s, hashes[:n], learn[:n], room-added, ages[:n])
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
 	}
 	return added
@@ -78,27 +87,39 @@ func (s *Single) Learn(age int, hashes []Hash, learn []bool, room uint64, ages [
 	return s.TestAndAdd(hashes, learn, room, ages)
 }
 
-// add is TestAndAdd for at most batch hashes.
-func (s *Single) add(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
-	lines, at, picks := s.lines, &s.at, &s.picks
+// locate finds the two lines of each hash, asks the processor for them, and picks what
+// chooses the bits in each.
+func (s *Single) locate(hashes []Hash) (lines []line, at, picks *[batch * SingleLinesPerKey]uint64) {
+	if len(hashes) > batch {
+		panic("BUG: a kernel got more than a batch")
+	}
+	lines, at, picks = s.lines, &s.at, &s.picks
 	for i, h := range hashes {
 		x0, x1 := linePick(h, 0), linePick(h, 1)
-		at[i*2], picks[i*2] = lineOf(x0, uint64(len(lines))), cellPick(x0)
-		at[i*2+1], picks[i*2+1] = lineOf(x1, uint64(len(lines))), cellPick(x1)
+		at[2*i], picks[2*i] = lineOf(x0, uint64(len(lines))), cellPick(x0)
+		at[2*i+1], picks[2*i+1] = lineOf(x1, uint64(len(lines))), cellPick(x1)
 	}
-	prefetch(lines, at[:len(hashes)*SingleLinesPerKey])
+	prefetch(lines, at[:2*len(hashes)])
+	return lines, at, picks
+}
 
+// addBits is the kernel for every geometry: what the unrolled ones do.
+func addBits(s *Single, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	lines, at, picks := s.locate(hashes)
 	n := s.params.BitsPerLine
 	log := s.journal.reserve(len(hashes) * addWords)
 	for i, h := range hashes {
-		l0, l1 := &lines[at[i*2]], &lines[at[i*2+1]]
-		held := l0.holdsBits(picks[i*2], n) & l1.holdsBits(picks[i*2+1], n)
+		l0, l1, p0, p1 := &lines[at[2*i]], &lines[at[2*i+1]], picks[2*i], picks[2*i+1]
+		held := l0.holdsBits(p0, n) & l1.holdsBits(p1, n)
 		ages[i] = held
 		if held != 0 || !learn[i] || added >= room {
 			continue
 		}
 		added++
-		set := l0.setBits(picks[i*2], n) | l1.setBits(picks[i*2+1], n)<<n
+		// In one expression the compiler may call them in any order, and the two lines may be
+		// the same one.
+		set := l0.setBits(p0, n)
+		set |= l1.setBits(p1, n) << n
 		log = append(log, uint64(h), set)
 	}
 	s.journal.keep(log)

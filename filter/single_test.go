@@ -58,9 +58,13 @@ func (p *plainSingle) holds(h Hash) bool {
 // every answer and, after each commit and rollback, every bit must be the same.
 func TestSingleBitByBit(t *testing.T) {
 	r := seeded(t)
-	for bits := 1; bits <= maxBitsPerLine; bits++ {
+	for n := range 2 * maxBitsPerLine {
+		bits := 1 + n/2
 		p := SingleParams{Lines: 100, BitsPerLine: bits}
 		s, plain := newSingle(t, p), &plainSingle{p, make([]bool, 512*p.Lines)}
+		if n%2 == 0 {
+			s.kernel = addBits // which no usual geometry takes
+		}
 		committed := append([]bool(nil), plain.bits...)
 		for range rounds(2000) {
 			hashes, learn := batchOf(r, 200)

@@ -228,6 +228,13 @@ func TestSizesHaveKernels(t *testing.T) {
 				if kernels[[2]int{p.LinesPerKey, p.CellsPerLine}] == nil {
 					t.Errorf("%v, %g, %d elements: no kernel for %+v", layout, fpr, elements, p)
 				}
+				one, err := SingleSize(elements, fpr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if singleKernels[one.BitsPerLine] == nil {
+					t.Errorf("%g, %d elements: no kernel for %+v", fpr, elements, one)
+				}
 			}
 		}
 	}
