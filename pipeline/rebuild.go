@@ -20,6 +20,8 @@ type Rebuild struct {
 	shard  *Shard
 	window *window.Rebuilder
 	learn  [chunk]bool
+	// unsampled: it learned what the sample does not know of.
+	unsampled bool
 }
 
 // NewRebuild prepares to make the shard of p with that state. Its errors do not
@@ -43,6 +45,7 @@ func NewRebuild(cfg Config, p Partition, state State) (*Rebuild, error) {
 // Load takes the memory that a checkpoint holds. After an error the Rebuild is of
 // no use any more: close it.
 func (r *Rebuild) Load(head *CheckpointHead, body io.Reader) error {
+	r.unsampled = true
 	s := r.shard
 	if err := head.State.check(s.print); err != nil {
 		return err
@@ -62,6 +65,7 @@ func (r *Rebuild) From() int64 { return r.window.From() }
 // Learn takes records of the input, in offset order. Of b it reads the
 // records, their offsets, and which are too large for the output.
 func (r *Rebuild) Learn(b *Batch) {
+	r.unsampled = true
 	for from := 0; from < len(b.Records); from += chunk {
 		r.chunk(b, from, min(from+chunk, len(b.Records)))
 	}
@@ -94,8 +98,12 @@ func (r *Rebuild) LearnChange(c *Change) error {
 	if err := c.State.check(r.shard.print); err != nil {
 		return err
 	}
-	for _, run := range c.Learned {
-		r.window.LearnRun(window.Run{Rotation: run.Rotation, Until: run.Until}, run.Hashes)
+	for _, learned := range c.Learned {
+		run := window.Run{Rotation: learned.Rotation, Until: learned.Until}
+		r.window.LearnRun(run, learned.Hashes)
+		if rotation, live := r.window.RotationOf(run); live {
+			r.shard.sample.refill(rotation, learned.Hashes)
+		}
 	}
 	return nil
 }
@@ -110,6 +118,7 @@ func (r *Rebuild) Gap() { r.shard.gap = true }
 func (r *Rebuild) Done(firstKnown, next int64) *Shard {
 	s := r.shard
 	s.window = r.window.Done(firstKnown)
+	s.sample.refilled(s.window.State().Rotation, !r.unsampled)
 	s.Begin(next)
 	return s
 }

@@ -33,6 +33,7 @@ type Shard struct {
 	refusals  []Refusal
 	limit     SizeLimit
 	log       changeLog
+	sample    sample
 	gap       bool // the changelog lacks what lies before the first commit
 
 	in      window.Batch // views into scratch
@@ -81,7 +82,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	}
 	s := &Shard{
 		rules: cfg, finder: finder, allow: newAllowList(cfg.Allow), partition: p,
-		log: changeLog{on: cfg.LogChanges},
+		log: changeLog{on: cfg.LogChanges}, sample: newSample(cfg.Window.GenerationCapacity),
 	}
 	if s.print, err = cfg.Fingerprint(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
@@ -120,6 +121,7 @@ func (s *Shard) judge(b *Batch, from, to int) int {
 	n, stop := s.extract(b, from, to)
 	observed, full := s.window.Observe(&s.in)
 	s.log.take(&s.in)
+	s.audit(b, from, observed)
 	if observed < n {
 		stop = s.stop(b, from+observed, windowReason(full), nil)
 	}
@@ -327,12 +329,14 @@ func (s *Shard) Position() Position {
 // Seal ends the cycle: what comes after it is another's.
 func (s *Shard) Seal() {
 	s.window.Seal()
+	s.sample.seal()
 	s.sealed = append(s.sealed, s.next)
 }
 
 // Commit forgets how to undo the oldest sealed cycle. Without one it panics.
 func (s *Shard) Commit() {
 	s.window.Commit()
+	s.sample.commit()
 	s.start = s.sealed[0]
 	s.sealed = append(s.sealed[:0], s.sealed[1:]...)
 	s.gap = false
@@ -351,6 +355,7 @@ func (s *Shard) Commit() {
 // Rollback takes back everything since the last commit, byte for byte.
 func (s *Shard) Rollback() {
 	s.window.Rollback()
+	s.sample.rollback()
 	s.next, s.sealed = s.start, s.sealed[:0]
 	s.log.clear()
 	s.stopped = nil

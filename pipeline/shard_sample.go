@@ -1,13 +1,313 @@
 package pipeline
 
+import (
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// A filter cannot say which of its answers are false. So each shard keeps an exact
+// record of one in 1,024 hashes, and judges by it what the filter says of those. That
+// measures the rate of false positives where it matters, on the user's own stream, and
+// finds IDs that several events have. It is made of the same commits as the filter:
+// what it counts does not depend on batches, commits and rollbacks.
+
+const (
+	// sampleOneOf is how many hashes one is sampled of.
+	sampleOneOf = 1024
+	// sampleMixer sets the choice apart from the places in a filter, which are mixed
+	// in another way: the sampled ones lie in it like all others.
+	sampleMixer = 0xd6e8feb86659fd93
+	// sampleFrom is the least product that is sampled: the uppermost of 1,024 parts.
+	// That of 0, which stands for an empty slot, is below.
+	sampleFrom = (sampleOneOf - 1) << (64 - 10)
+	// minSampleLimit keeps small filters from a sample that is always full.
+	minSampleLimit = 1024
+	minSampleTable = 64
+)
+
+// isSampled is whether the sample has a hash when it is learned.
+func isSampled(h filter.Hash) bool { return uint64(h)*sampleMixer >= sampleFrom }
+
+// sampledID is one ID of the sample, in sixteen bytes.
+type sampledID struct {
+	hash filter.Hash // 0 is an empty slot
+	// rotation is the lower half of that of the generation that learned it last.
+	rotation uint32
+	// value is of the hash of the first copy's value, 0 where that is unknown.
+	value uint32
+}
+
+// sample is an exact record of the sampled hashes that a window remembers. Its table
+// has linear probing and no marks of what was deleted. It has one owner.
+type sample struct {
+	limit int // of live IDs
+	table []sampledID
+	used  int // slots taken, also by IDs that are forgotten
+
+	sampleCore                // the state apart from the table
+	base       sampleCore     // what it was at the last commit
+	sealed     []sealedSample // oldest first
+	undo       []replaced     // what was in the table's slots since the last commit
+}
+
+// sampleCore is a small value, so the journal of it is copies.
+type sampleCore struct {
+	rotation uint64                     // the window's
+	known    uint64                     // everything learned from this rotation on is known
+	live     [filter.Generations]uint32 // how many IDs were learned last at each age
+}
+
+type sealedSample struct {
+	core sampleCore
+	undo int // how much of the undo log is up to it
+}
+
+// replaced is what the table had for a hash: nothing, where its own hash is 0.
+type replaced struct {
+	hash filter.Hash
+	was  sampledID
+}
+
+// newSample makes the sample of a window whose generations take so many hashes each.
+// It has room for half as many again as is to be expected.
+func newSample(generationCapacity uint64) sample {
+	const perGeneration = sampleOneOf / filter.Generations
+	return sample{limit: int(max(minSampleLimit, min(generationCapacity/perGeneration, 1<<30)*3/2))}
+}
+
+// audit judges what the filter said of the first n records of the chunk, which
+// begins at record from of b, and remembers what it learned.
+func (s *Shard) audit(b *Batch, from, n int) {
+	run := 0
+	for i, h := range s.scratch.hashes[:n] {
+		if !isSampled(h) || !s.scratch.hasID[i] {
+			continue
+		}
+		for s.in.Runs[run].To <= i {
+			run++
+		}
+		s.sample.advance(s.in.Runs[run].Rotation)
+		value := valueHash(b.Records[from+i].Value)
+		s.sample.judge(h, value, s.in.Ages[i], &b.Counts.Audit)
+		if s.in.Learn[i] {
+			s.sample.learn(h, value)
+		}
+	}
+}
+
+// valueHash is 32 bits of a value's hash, never 0.
+func valueHash(value []byte) uint32 { return uint32(xxhash.Sum64(value)) | 1 }
+
+// advance follows the window's rotations.
+func (a *sample) advance(rotation uint64) {
+	passed := rotation - a.rotation
+	if passed == 0 {
+		return
+	}
+	a.rotation = rotation
+	before := a.live
+	a.live = [filter.Generations]uint32{}
+	if passed < filter.Generations {
+		copy(a.live[passed:], before[:])
+	}
+}
+
+// age is that of the generation that learned an ID last. From [filter.Generations]
+// on it is forgotten.
+func (a *sample) age(e sampledID) uint32 { return uint32(a.rotation) - e.rotation }
+
+// judge counts what the filter said of a record with a sampled hash.
+func (a *sample) judge(h filter.Hash, value uint32, ages uint8, counts *Audit) {
+	if ages == 0 {
+		counts.Sampled++
+		counts.SampledNew++
+		return
+	}
+	if slot, is := a.find(h); is && a.age(a.table[slot]) < filter.Generations {
+		counts.Sampled++
+		if first := a.table[slot].value; first != 0 && first != value {
+			counts.Clashes++
+		}
+		return
+	}
+	if oldest := uint64(bits.Len8(ages) - 1); a.rotation >= a.known+oldest {
+		counts.Sampled++
+		counts.FalsePositives++
+	}
+}
+
+// learn notes that the filling generation has learned a sampled hash.
+func (a *sample) learn(h filter.Hash, value uint32) {
+	a.reserve()
+	slot, is := a.find(h)
+	e := &a.table[slot]
+	was := *e
+	if is && a.age(was) < filter.Generations { // it learned a repeat, see [window.Config]
+		a.live[a.age(was)]--
+		value = was.value
+	} else if a.ids() >= a.limit {
+		a.known = a.rotation + 1
+		return
+	}
+	if !is {
+		a.used++
+	}
+	a.undo = append(a.undo, replaced{h, was})
+	*e = sampledID{hash: h, rotation: uint32(a.rotation), value: value}
+	a.live[0]++
+}
+
+// ids is how many are remembered.
+func (a *sample) ids() int {
+	n := uint32(0)
+	for _, of := range a.live {
+		n += of
+	}
+	return int(n)
+}
+
+// home is where a hash is looked for first. Its own lowest bits are as good as any:
+// the choice of the sample binds others.
+func (a *sample) home(h filter.Hash) int { return int(uint64(h) & uint64(len(a.table)-1)) }
+
+// find is the slot of h, or the empty one where it would be.
+func (a *sample) find(h filter.Hash) (slot int, is bool) {
+	if len(a.table) == 0 {
+		return 0, false
+	}
+	slot = a.home(h)
+	for a.table[slot].hash != 0 && a.table[slot].hash != h {
+		slot = (slot + 1) & (len(a.table) - 1)
+	}
+	return slot, a.table[slot].hash == h
+}
+
+// reserve makes room for one more in a table that is at most three quarters full.
+func (a *sample) reserve() {
+	if (a.used+1)*4 <= len(a.table)*3 {
+		return
+	}
+	for slot := 0; slot < len(a.table); {
+		// What a rollback would bring back stays.
+		if e := a.table[slot]; e.hash != 0 && int32(uint32(a.base.rotation)-e.rotation) >= filter.Generations {
+			a.remove(slot) // which may bring another into the slot
+			continue
+		}
+		slot++
+	}
+	if a.used*2 <= len(a.table) && len(a.table) > 0 {
+		return
+	}
+	before := a.table
+	a.table = make([]sampledID, max(minSampleTable, 2*len(before)))
+	for _, e := range before {
+		if e.hash != 0 {
+			slot, _ := a.find(e.hash)
+			a.table[slot] = e
+		}
+	}
+}
+
+// remove empties a slot, and closes the gap that it would be for those behind it.
+func (a *sample) remove(slot int) {
+	a.used--
+	mask := len(a.table) - 1
+	for next := (slot + 1) & mask; a.table[next].hash != 0; next = (next + 1) & mask {
+		if (next-a.home(a.table[next].hash))&mask >= (next-slot)&mask {
+			a.table[slot] = a.table[next]
+			slot = next
+		}
+	}
+	a.table[slot] = sampledID{}
+}
+
+// seal, commit and rollback are those of the window.
+func (a *sample) seal() { a.sealed = append(a.sealed, sealedSample{a.sampleCore, len(a.undo)}) }
+
+func (a *sample) commit() {
+	first := a.sealed[0]
+	a.base = first.core
+	a.undo = append(a.undo[:0], a.undo[first.undo:]...)
+	a.sealed = append(a.sealed[:0], a.sealed[1:]...)
+	for i := range a.sealed {
+		a.sealed[i].undo -= first.undo
+	}
+}
+
+func (a *sample) rollback() {
+	for i := len(a.undo) - 1; i >= 0; i-- {
+		slot, _ := a.find(a.undo[i].hash)
+		if a.undo[i].was.hash == 0 {
+			a.remove(slot)
+		} else {
+			a.table[slot] = a.undo[i].was
+		}
+	}
+	a.undo, a.sealed = a.undo[:0], a.sealed[:0]
+	a.sampleCore = a.base
+}
+
+// refill takes hashes that a restored window has learned at that rotation. Runs may
+// come in any order.
+func (a *sample) refill(rotation uint64, hashes []filter.Hash) {
+	for _, h := range hashes {
+		if !isSampled(h) || a.used >= a.limit {
+			continue
+		}
+		a.reserve()
+		slot, is := a.find(h)
+		if e := &a.table[slot]; !is {
+			*e = sampledID{hash: h, rotation: uint32(rotation)}
+			a.used++
+		} else if int32(uint32(rotation)-e.rotation) > 0 {
+			e.rotation = uint32(rotation)
+		}
+	}
+}
+
+// refilled ends the refilling: the window is at rotation. Whole says that it has
+// learned nothing else.
+func (a *sample) refilled(rotation uint64, whole bool) {
+	a.sampleCore = sampleCore{rotation: rotation}
+	if !whole || a.used >= a.limit {
+		a.known = rotation + 1
+	}
+	for _, e := range a.table {
+		if e.hash != 0 {
+			a.live[a.age(e)]++
+		}
+	}
+	a.base = a.sampleCore
+}
+
 // SampleStats is what an audit's exact record holds.
 type SampleStats struct {
 	// IDs are those that it remembers.
 	IDs int
-	// Known is the share of the live generations of which it knows everything: less
-	// than 1 for a window after a restore from a checkpoint, which has no sample. The
-	// rate that is measured meanwhile is that share of the true one.
+	// Known is the share of the live generations of which it knows everything. It is
+	// less than 1 for a window after a restore from a checkpoint, which has no sample:
+	// the rate that is measured meanwhile is about that share of the true one.
 	Known float64
 	// Full says that it has no room and takes no more IDs.
 	Full bool
+}
+
+// SampleStats is the audit's state, committed or not.
+func (s *Shard) SampleStats() SampleStats {
+	a := &s.sample
+	stats := SampleStats{IDs: a.ids(), Known: 1, Full: a.ids() >= a.limit}
+	state := s.window.State()
+	if begun := len(state.Generations); begun > 0 {
+		known := 0
+		for age := range begun {
+			if state.Rotation >= a.known+uint64(age) {
+				known++
+			}
+		}
+		stats.Known = float64(known) / float64(begun)
+	}
+	return stats
 }

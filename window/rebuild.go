@@ -266,8 +266,8 @@ func (r *Rebuilder) holds(offset int64) int {
 // of forgotten generations are passed over. Each counts for the load of its
 // generation, also where the set holds it already: it was learned there, once.
 func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
-	age := ageOfRun(run, r.w.rotation, r.w.number, r.w.slice)
-	if len(r.age) == 0 || age >= filter.Generations {
+	age := r.ageOfRun(run)
+	if age >= filter.Generations {
 		return
 	}
 	for len(hashes) > 0 {
@@ -280,6 +280,22 @@ func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
 		hashes = hashes[n:]
 	}
 	r.settle()
+}
+
+// ageOfRun is the age of the generation that a run's hashes are put into.
+func (r *Rebuilder) ageOfRun(run Run) int {
+	if len(r.age) == 0 {
+		return filter.Generations
+	}
+	return ageOfRun(run, r.w.rotation, r.w.number, r.w.slice)
+}
+
+// RotationOf is the rotation of the generation that LearnRun puts a run's hashes into,
+// which is another than the run's own where the span has changed. Live is false for
+// those that it passes over.
+func (r *Rebuilder) RotationOf(run Run) (rotation uint64, live bool) {
+	age := r.ageOfRun(run)
+	return r.w.rotation - uint64(age), age < filter.Generations
 }
 
 // add learns at most learnAtOnce hashes in the generation of an age, as far as that

@@ -1,0 +1,369 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// idsInSample are n IDs that the audit's sample has, as values under json:id.
+func idsInSample(s *Shard, n int) []string {
+	var ids []string
+	for i := 0; len(ids) < n; i++ {
+		id := fmt.Sprint("id-", i)
+		if h, _ := s.extractor.Hash(&Record{Value: fmt.Appendf(nil, `{"id":%q}`, id)}); isSampled(h) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// fillerOr is the value of a record of an ID, or more often of one that is no other's
+// and is not in the sample: what it leaves in a small filter makes it wrong.
+func fillerOr(s *Shard, rng *rand.Rand, id string) (is bool, value []byte) {
+	if rng.IntN(8) == 0 {
+		return true, fmt.Appendf(nil, `{"id":%q,"v":%d}`, id, rng.IntN(2))
+	}
+	for {
+		r := Record{Value: fmt.Appendf(nil, `{"id":%d}`, rng.Uint64())}
+		if h, _ := s.extractor.Hash(&r); !isSampled(h) {
+			return false, r.Value
+		}
+	}
+}
+
+// tiny gives a shard a filter that is wrong about many new IDs.
+func tiny(lines uint64, cells int) func(*Config) {
+	return func(c *Config) {
+		c.NewSet = func() (filter.Set, error) {
+			return filter.NewSliced(filter.Params{Lines: lines, LinesPerKey: 2, CellsPerLine: cells})
+		}
+	}
+}
+
+// OPS-06: the measured rate of false positives is the true one, within the error of
+// the sample, from small to ruinous.
+func TestCase_OPS_06(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed(t), 22))
+	for _, lines := range []uint64{1 << 12, 1 << 14, 1 << 16} {
+		s := shardOf(t, tiny(lines, 2))
+		seen := map[uint64]bool{} // what the stream truly had and the filter was taught
+		var falsely, fresh float64
+		var counts Counts
+		var ids [1000]uint64
+		for range 1000 {
+			b := batchOf(s.Next())
+			b.Next = b.First + int64(len(ids))
+			for i := range ids {
+				ids[i] = rng.Uint64N(2_000_000)
+				b.Records = append(b.Records, Record{Value: fmt.Appendf(nil, `{"id":%d}`, ids[i]), Time: epoch0})
+				b.Offsets = append(b.Offsets, b.First+int64(i))
+			}
+			s.Process(b)
+			for i, o := range b.Outcomes {
+				switch {
+				case o.Verdict == Unique:
+					fresh++
+					seen[ids[i]] = true
+				case !seen[ids[i]]:
+					falsely++
+				}
+			}
+			counts.Plus(&b.Counts)
+			s.Seal()
+			s.Commit()
+		}
+		want, got := falsely/(falsely+fresh), counts.FPR()
+		sampled := float64(counts.FalsePositives + counts.SampledNew)
+		// Four standard deviations of a share of so many.
+		if bound := 4 * math.Sqrt(want*(1-want)/sampled); got < want-bound || got > want+bound {
+			t.Errorf("%d lines: measured %.4f, true %.4f, and they may differ by %.4f", lines, got, want, bound)
+		}
+		if counts.Sampled < 700 || counts.Sampled > 1300 {
+			t.Errorf("%d of a million records were sampled", counts.Sampled)
+		}
+		if want < 0.005 || counts.Clashes != 0 {
+			t.Errorf("true rate %.4f, %d clashes: the test is too tame", want, counts.Clashes)
+		}
+	}
+}
+
+// KEY-15: other events under an ID are counted, and a true repeat is not.
+func TestCase_KEY_15(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.Keys = []string{"json:event_id"} })
+	id := ""
+	for i := 0; id == ""; i++ { // as f2d4, and in the sample
+		candidate := fmt.Sprintf("f2d4-%d", i)
+		if h, _ := s.extractor.Hash(&Record{Value: fmt.Appendf(nil, `{"event_id":%q}`, candidate)}); isSampled(h) {
+			id = candidate
+		}
+	}
+	event := func(page string) string {
+		return fmt.Sprintf(`{"event_id":%q,"ua":"Googlebot","page":%q}`, id, page)
+	}
+	b := batchOf(0, event("/a"), event("/b"), event("/a"))
+	s.Process(b)
+	if got := outcomes(b); got != "unique:out duplicate:dropped:duplicate duplicate:dropped:duplicate" {
+		t.Errorf("got %s", got)
+	}
+	if want := (Audit{Sampled: 3, SampledNew: 1, Clashes: 1}); b.Counts.Audit != want {
+		t.Errorf("the audit counted %+v, want %+v", b.Counts.Audit, want)
+	}
+}
+
+// learnedOnce is where the model last saw an ID learned.
+type learnedOnce struct {
+	generation int64
+	value      string
+}
+
+// auditModel is the audit with a map.
+type auditModel struct {
+	ids   map[string]learnedOnce
+	slice int64
+}
+
+func (m auditModel) live(id string, generation int64) bool {
+	at, is := m.ids[id]
+	return is && generation-at.generation < filter.Generations
+}
+
+// judge is what the audit must count of a batch with those IDs, where "" is one that
+// is not in the sample, and follows it.
+func (m auditModel) judge(b *Batch, ids []string) (want Audit) {
+	for i, o := range b.Outcomes {
+		if ids[i] == "" {
+			continue
+		}
+		generation := floorDiv(b.Records[i].Time, m.slice)
+		value := string(b.Records[i].Value)
+		want.Sampled++
+		switch {
+		case o.Age == 0:
+			want.SampledNew++
+			m.ids[ids[i]] = learnedOnce{generation, value}
+		case !m.live(ids[i], generation):
+			want.FalsePositives++
+		case m.ids[ids[i]].value != value:
+			want.Clashes++
+		}
+	}
+	return want
+}
+
+func floorDiv(a, b int64) int64 { return (a - ((a%b)+b)%b) / b }
+
+// The audit counts what a map says, through random cycles, seals, rollbacks and
+// rotations, and a rollback leaves nothing of it.
+func TestAuditIsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed(t), 23))
+	s := shardOf(t, func(c *Config) {
+		tiny(64, 1)(c)
+		c.Window.Span = 70 * time.Second
+	})
+	ids := idsInSample(s, 400)
+	slice := s.rules.Window.Slice()
+	open := auditModel{map[string]learnedOnce{}, slice}
+	base := auditModel{maps.Clone(open.ids), slice}
+	var sealed []auditModel
+	var times []int64 // where the stream stood at each seal
+	now, baseTime := epoch0, epoch0
+	var total Audit
+	for range 1500 {
+		switch p := rng.IntN(10); {
+		case p < 5:
+			b := batchOf(s.Next())
+			var of []string
+			for i := range int64(rng.IntN(500)) {
+				if now += rng.Int64N(75); rng.IntN(4000) == 0 {
+					now += rng.Int64N(20 * slice)
+				}
+				id := ids[rng.IntN(len(ids))]
+				sampled, value := fillerOr(s, rng, id)
+				if !sampled {
+					id = ""
+				}
+				of = append(of, id)
+				b.Records = append(b.Records, Record{Value: value, Time: now})
+				b.Offsets = append(b.Offsets, b.First+i)
+				b.Next++
+			}
+			s.Process(b)
+			want := open.judge(b, of)
+			if b.Counts.Audit != want {
+				t.Fatalf("the audit counted %+v, want %+v", b.Counts.Audit, want)
+			}
+			total.plus(&want)
+		case p < 7:
+			s.Seal()
+			sealed = append(sealed, auditModel{maps.Clone(open.ids), slice})
+			times = append(times, now)
+		case p < 9:
+			if len(sealed) > 0 {
+				s.Commit()
+				base, sealed = sealed[0], sealed[1:]
+				baseTime, times = times[0], times[1:]
+			}
+		default:
+			s.Rollback()
+			open, now = auditModel{maps.Clone(base.ids), slice}, baseTime
+			sealed, times = nil, nil
+		}
+		compareSample(t, s, open, ids, now)
+	}
+	if total.FalsePositives < 300 || total.Clashes < 300 || total.SampledNew < 3000 {
+		t.Errorf("the stream is too tame: %+v", total)
+	}
+}
+
+// compareSample compares what the sample remembers with the model.
+func compareSample(t *testing.T, s *Shard, m auditModel, ids []string, now int64) {
+	t.Helper()
+	s.sample.advance(s.State().Window.Rotation)
+	n := 0
+	for _, id := range ids {
+		h, _ := s.extractor.Hash(&Record{Value: fmt.Appendf(nil, `{"id":%q}`, id)})
+		slot, is := s.sample.find(h)
+		is = is && s.sample.age(s.sample.table[slot]) < filter.Generations
+		if want := m.live(id, floorDiv(now, m.slice)); is != want {
+			t.Fatalf("%s is remembered: %v, want %v", id, is, want)
+		}
+		if is {
+			n++
+		}
+	}
+	if got := s.sample.ids(); got != n {
+		t.Fatalf("%d IDs are counted, %d are remembered", got, n)
+	}
+}
+
+// What the audit counts does not depend on how the stream is cut, committed and rolled
+// back, also when the sample is full.
+func TestAuditDoesNotDependOnHowTheShardRuns(t *testing.T) {
+	base := rand.New(rand.NewPCG(seed(t), 24)).Uint64()
+	var first Counts
+	ids := idsInSample(shardOf(t, nil), 1000)
+	for i, size := range []int{1, 5000, 63, 1024} {
+		rng, luck := rand.New(rand.NewPCG(base, 25)), rand.New(rand.NewPCG(base+uint64(i), 26))
+		s := shardOf(t, func(c *Config) {
+			tiny(64, 1)(c)
+			c.Window.Span, c.Window.GenerationCapacity = 70*time.Second, 750
+		})
+		s.sample.limit = 200
+		var records []Record
+		now := epoch0
+		for range 40_000 {
+			now += rng.Int64N(25)
+			_, value := fillerOr(s, rng, ids[rng.IntN(len(ids))])
+			records = append(records, Record{Value: value, Time: now})
+		}
+		var counts Counts
+		wasFull := false
+		for from := 0; from < len(records); {
+			b := batchOf(int64(from))
+			b.Records = records[from:min(from+1+luck.IntN(size), len(records))]
+			for k := range b.Records {
+				b.Offsets = append(b.Offsets, b.First+int64(k))
+			}
+			b.Next = b.First + int64(len(b.Records))
+			s.Process(b)
+			wasFull = wasFull || s.SampleStats().Full
+			if i > 0 && luck.IntN(3) == 0 {
+				s.Rollback()
+				continue
+			}
+			counts.Plus(&b.Counts)
+			s.Seal()
+			s.Commit()
+			from += len(b.Records)
+		}
+		if !wasFull || counts.FalsePositives == 0 || counts.Sampled == counts.SampledNew || counts.Marked(Unlearned) == 0 {
+			t.Errorf("full %v, %+v: the stream is too tame", wasFull, counts)
+		}
+		if i == 0 {
+			first = counts
+		} else if counts != first {
+			t.Errorf("batches of up to %d: %+v, want %+v", size, counts, first)
+		}
+	}
+}
+
+// A restore from the changelog alone gives the sample back; what was learned from a
+// checkpoint or the input it does not know, and says so.
+func TestRestoredSample(t *testing.T) {
+	s := shardOf(t, func(c *Config) { c.Window.Span, c.LogChanges = 70*time.Second, true })
+	ids := idsInSample(s, 300)
+	var changes []Change
+	values := func(ids []string) (values []string) {
+		for _, id := range ids {
+			values = append(values, fmt.Sprintf(`{"id":%q}`, id))
+		}
+		return values
+	}
+	for from := 0; from < len(ids); from += 50 {
+		s.Process(batchOf(s.Next(), values(ids[from:from+50])...))
+		s.Seal()
+		at := s.Position()
+		changes = append(changes, copyOfChange(t, at.Change))
+		s.Commit()
+	}
+	rebuild := func(change func(*Config)) *Rebuild {
+		cfg := s.rules
+		change(&cfg)
+		r, err := NewRebuild(cfg, p0, s.State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	same := func(*Config) {}
+	reversed := slices.Clone(changes)
+	slices.Reverse(reversed)
+	for name, c := range map[string]struct {
+		change  func(*Config)
+		changes []Change
+		input   bool
+		known   float64
+	}{
+		"changelog":              {same, changes, false, 1},
+		"changelog backwards":    {same, reversed, false, 1},
+		"with a span of another": {func(c *Config) { c.Window.Span *= 2 }, changes, false, 1},
+		"input":                  {same, nil, true, 0},
+	} {
+		r := rebuild(c.change)
+		for i := range c.changes {
+			if err := r.LearnChange(&c.changes[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.input {
+			r.Learn(batchOf(0, values(ids)...))
+		}
+		again := r.Done(0, s.Next())
+		t.Cleanup(func() { _ = again.Close() })
+		stats := again.SampleStats()
+		if stats.Known != c.known {
+			t.Errorf("%s: %v of the generations are known, want %v", name, stats.Known, c.known)
+		}
+		if c.change(&again.rules); c.known == 1 && name != "with a span of another" && stats.IDs != s.SampleStats().IDs {
+			t.Errorf("%s: it remembers %d IDs, want %d", name, stats.IDs, s.SampleStats().IDs)
+		}
+		b := batchOf(again.Next(), values(ids)...)
+		for i := range b.Records {
+			b.Records[i].Time = epoch0 + s.Next()*1000 // nothing rotates
+			b.Records[i].Value = append(b.Records[i].Value, ' ')
+		}
+		again.Process(b)
+		n := b.Counts.Audit
+		if n.FalsePositives != 0 || n.Clashes != 0 || n.SampledNew+b.Counts.Verdicts[Duplicate] != uint64(len(ids)) ||
+			(c.known == 1) != (n.Sampled == uint64(len(ids))) {
+			t.Errorf("%s: %+v of %+v", name, n, b.Counts)
+		}
+	}
+}
