@@ -27,7 +27,8 @@ const (
 	MarkNoTime
 	// MarkJump: the record moved the stream time by more than one generation.
 	MarkJump
-	// MarkUnlearned: the generation was full, repeats of the record will pass.
+	// MarkUnlearned: the generation was full, repeats of the record will pass; those of a
+	// duplicate that was to be refreshed, when its first copy is forgotten.
 	MarkUnlearned
 )
 
@@ -95,8 +96,9 @@ type Batch struct {
 	// Now is the wall clock at which the records were read, in milliseconds.
 	Now int64
 
-	// Learn is an output: record i was new and its hash is now in the filling
-	// generation. What was there before does not matter.
+	// Learn is an output: the hash of record i was added to the filling generation.
+	// The record was new, or, with [Config.Refresh], a duplicate of one that an older
+	// generation has: Ages tells. What was there before does not matter.
 	Learn []bool
 	// Ages is an output: the ages of the generations that held the hash when the
 	// record's turn came (see [filter.Set]), zero if none did or HasID is false.

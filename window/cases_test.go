@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -40,23 +41,25 @@ func TestCase_WIN_01(t *testing.T) {
 	}
 }
 
-// TestCase_WIN_02 sends one ID every minute: a repeat does not extend the window,
-// so a producer that is stuck cannot hide a live alarm for ever.
+// TestCase_WIN_02 sends one ID every minute, through a window of two: a repeat does not
+// extend it, so a producer that is stuck cannot hide a live alarm for ever, unless it is
+// told to.
 func TestCase_WIN_02(t *testing.T) {
-	win := mustNew(t, config(2*time.Minute), newExactSet())
-	var r reader
-	var passed []int64
-	for minute := range int64(11) {
-		now := 1_700_000_000_000 + minute*60_000
-		got, _ := r.read(win, []record{{offset: minute, time: now, now: now, hash: hashOf(1)}})
-		if got[0].ages == 0 {
-			passed = append(passed, minute)
+	for refresh, want := range map[bool][]int64{false: {0, 3, 6, 9}, true: {0}} {
+		cfg := config(2 * time.Minute)
+		cfg.Refresh = refresh
+		win := mustNew(t, cfg, newExactSet())
+		var r reader
+		var passed []int64
+		for minute := range int64(11) {
+			now := 1_700_000_000_000 + minute*60_000
+			got, _ := r.read(win, []record{{offset: minute, time: now, now: now, hash: hashOf(1)}})
+			if got[0].ages == 0 {
+				passed = append(passed, minute)
+			}
 		}
-	}
-	for i, minute := range passed {
-		if since := minute - int64(i)*3; since != 0 {
-			t.Errorf("passed at minutes %v, want every third", passed)
-			break
+		if !slices.Equal(passed, want) {
+			t.Errorf("refresh %v: passed at minutes %v, want %v", refresh, passed, want)
 		}
 	}
 }
@@ -222,5 +225,66 @@ func TestCase_BLOOM_07(t *testing.T) {
 	}
 	if stats := win.Stats(); stats.Loads != [filter.Generations]uint64{1000} || len(stats.Generations) != 1 || !stats.Full {
 		t.Errorf("stats %+v, want one full generation of 1000", stats)
+	}
+}
+
+// TestCase_MEM_03 reads ten windows of new IDs, with and without repeats that refresh:
+// once the first has passed, nothing grows any more.
+func TestCase_MEM_03(t *testing.T) {
+	const perSlice, perRead = 1000, 100
+	for _, refresh := range []bool{false, true} {
+		cfg := config(70 * time.Second)
+		cfg.GenerationCapacity, cfg.Refresh = 2*perSlice, refresh
+		win := mustNew(t, cfg, openSet(t, sets["sliced"]))
+		var r reader
+		var offset, learned int64
+		records := make([]record, 2*perRead)
+		slice := func() {
+			for range perSlice / perRead {
+				for i := range records {
+					// Every other one comes for the second time, a slice after the first.
+					at := 1_700_000_000_000 + offset*cfg.Slice()/(2*perSlice)
+					id := uint64(offset)
+					if i%2 == 1 {
+						id = uint64(max(0, offset-2*perSlice-1))
+					}
+					records[i] = record{offset: offset, time: at, now: at - at%1000, hash: hashOf(id)}
+					offset++
+				}
+				got, stop := r.read(win, records)
+				if stop != StopNone {
+					t.Fatal(stop)
+				}
+				for _, v := range got {
+					if v.learned {
+						learned++
+					}
+					if v.marks&MarkUnlearned != 0 {
+						t.Fatal("a generation is full")
+					}
+				}
+				win.Seal()
+				win.Commit()
+			}
+		}
+		for range filter.Generations + 2 {
+			slice()
+		}
+		before, bytes := learned, win.Stats().Bytes
+		if allocated := testing.AllocsPerRun(9*filter.Sealed, slice); allocated != 0 {
+			t.Errorf("refresh %v: a slice of the stream allocates %v times, want 0", refresh, allocated)
+		}
+		stats := win.Stats()
+		if stats.Bytes != bytes || win.JournalBytes() != 0 || len(stats.Generations) != filter.Generations {
+			t.Errorf("refresh %v: %d bytes in %d generations and a journal of %d, %d bytes before", refresh, stats.Bytes, len(stats.Generations), win.JournalBytes(), bytes)
+		}
+		want := int64(perSlice)
+		if refresh {
+			want *= 2
+		}
+		// The first of a run of slices is one for warming up.
+		if per := (learned - before) / (9*filter.Sealed + 1); per < want*9/10 || per > want {
+			t.Errorf("refresh %v: %d IDs are learned in a slice, want about %d", refresh, per, want)
+		}
 	}
 }

@@ -57,13 +57,23 @@ type Config struct {
 	// MaxAhead is how far above the wall clock a record's time is still believed,
 	// in whole milliseconds. Zero means one slice, at most five minutes.
 	MaxAhead time.Duration
-	// GenerationCapacity is how many hashes a generation learns before it is full.
+	// GenerationCapacity is how many hashes a generation learns before it is full, those
+	// included that Refresh learns again.
 	GenerationCapacity uint64
 	// OnFull says what happens then.
 	OnFull OnFull
 	// LearnLate lets late records teach like any other. Without it they are looked
 	// up and never learned, which is right when a policy keeps them from the output.
 	LearnLate bool
+	// Refresh lets a repeat extend the window: a duplicate that the filling generation
+	// does not hold is learned in it too, once for each generation, and takes room
+	// there. Where that is full it remains as it was and is marked [MarkUnlearned], or
+	// Observe stops before it, as OnFull says. What does not teach does not extend
+	// either: a late record without LearnLate, and one with NoLearn.
+	//
+	// A first copy that a false positive withheld is then withheld for as long as its
+	// repeats keep coming.
+	Refresh bool
 	// StopAtLate makes Observe stop before a late record. It excludes LearnLate.
 	StopAtLate bool
 }

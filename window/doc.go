@@ -38,10 +38,11 @@
 // # Order
 //
 // Each record is handled in the order time, look-up, learn. A repeat is not
-// learned again, so it does not extend the window and does not count as load. A
-// generation that has taken its planned number of hashes is full: its set would
-// answer wrongly too often if it took more. Then records either pass unlearned
-// (counted by [MarkUnlearned]) or Observe stops before the first that would be.
+// learned again, so it does not extend the window and does not count as load; with
+// [Config.Refresh] it is and does, once in each generation. A generation that has
+// taken its planned number of hashes is full: its set would answer wrongly too often
+// if it took more. Then records either pass unlearned (counted by [MarkUnlearned]) or
+// Observe stops before the first that would be.
 //
 // # Undo
 //
@@ -66,6 +67,9 @@
 // From a copy and a log the window is the very one that it was. One that is rebuilt
 // from the input may hold a hash longer, never shorter but for what [Rebuilder]
 // says.
+//
+// Whether repeats extend the window may change over a restart: each generation holds
+// what it was taught, whatever others hold.
 //
 // A window may be rebuilt with another span, and generations of another length.
 // Rotations of the old ones mean nothing then: the high half of a rotation, its

@@ -23,10 +23,11 @@ type model struct {
 	stretched       int64 // the generation that took a number ahead of M's, -1 if none
 	load            uint64
 
-	firsts map[filter.Hash]reading   // where the window last learned a hash
+	firsts map[filter.Hash]reading   // where the window last learned a hash, anew or again
 	held   map[filter.Hash][]reading // what holds it: once a generation, oldest first
 
 	falsePositives int
+	refreshed      int // duplicates that were learned again
 	heldLonger     int // hashes of which a rebuild learned a later copy
 	unlearned      int // hashes that one could not learn and must not be blamed for
 }
@@ -129,7 +130,11 @@ func (p *model) check(rec record, got verdict) (here reading, err error) {
 		p.falsePositives++
 	}
 
-	learned := !rec.noID && !rec.noLearn && (p.cfg.LearnLate || marks&MarkLate == 0) && got.ages == 0
+	held := uint8(0xff) // the ages that keep it from being learned
+	if p.cfg.Refresh {
+		held = 1
+	}
+	learned := !rec.noID && !rec.noLearn && (p.cfg.LearnLate || marks&MarkLate == 0) && got.ages&held == 0
 	if learned && p.load == p.cfg.GenerationCapacity {
 		learned = false
 		marks |= MarkUnlearned
@@ -137,7 +142,12 @@ func (p *model) check(rec record, got verdict) (here reading, err error) {
 	if learned {
 		p.load++
 		p.firsts[rec.hash] = here
-		p.held[rec.hash] = []reading{here}
+		if got.ages == 0 {
+			p.held[rec.hash] = nil
+		} else {
+			p.refreshed++
+		}
+		p.held[rec.hash] = append(p.held[rec.hash], here)
 	}
 	if got.marks != marks || got.learned != learned {
 		return here, fmt.Errorf("got %v, want marks %v, learned %v", got, marks, learned)

@@ -12,8 +12,9 @@ import (
 
 // TestNoMissInsideWindow is the promise of the package on random streams, read
 // in random batches with rollbacks, stacked commits and restarts, for thousands
-// of rotations: whatever is read again before the stream has moved by the span
-// is caught, through every restart, unless a full generation could not take it;
+// of rotations: whatever is read again before the stream has moved by the span, from
+// its last copy on where repeats refresh it, is caught, through every restart, which
+// may change that setting, unless a full generation could not take it;
 // what the set must have forgotten passes, marks and loads are right.
 func TestNoMissInsideWindow(t *testing.T) {
 	rng := newRand(t)
@@ -28,7 +29,7 @@ func TestNoMissInsideWindow(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rng.Uint64(), 0))
 		t.Run(name, func(t *testing.T) {
 			const lives = 20
-			var falsePositives, heldLonger, unlearned, restarts, rotations int
+			var falsePositives, heldLonger, unlearned, restarts, rotations, refreshed int
 			for range lives {
 				l := newLife(t, rng, open.set, open.exact)
 				l.run(scaled(open.records) / lives)
@@ -40,17 +41,18 @@ func TestNoMissInsideWindow(t *testing.T) {
 				unlearned += l.model.unlearned
 				restarts += l.restarts
 				rotations += int(l.model.rotations)
+				refreshed += l.model.refreshed
 			}
-			t.Logf("%d rotations, %d false positives; %d restarts hold %d hashes longer and found no room for %d",
-				rotations, falsePositives, restarts, heldLonger, unlearned)
+			t.Logf("%d rotations, %d false positives, %d refreshed; %d restarts hold %d hashes longer and found no room for %d",
+				rotations, falsePositives, refreshed, restarts, heldLonger, unlearned)
 			if limit := scaled(open.records) / 1000; falsePositives > limit || open.exact && falsePositives > 0 {
 				t.Errorf("%d false positives in %d records", falsePositives, scaled(open.records))
 			}
 			if rotations < scaled(open.records)/1000 {
 				t.Errorf("only %d rotations: the streams stand still", rotations)
 			}
-			if restarts < lives/4 || heldLonger == 0 {
-				t.Errorf("%d restarts of %d lives hold %d hashes longer: the test is too tame", restarts, lives, heldLonger)
+			if restarts < lives/4 || heldLonger == 0 || refreshed < scaled(open.records)/1000 {
+				t.Errorf("%d restarts of %d lives hold %d hashes longer, %d are refreshed: the test is too tame", restarts, lives, heldLonger, refreshed)
 			}
 		})
 	}
@@ -83,6 +85,7 @@ func newLife(t *testing.T, rng *rand.Rand, open func(testing.TB) filter.Set, exa
 		cfg.GenerationCapacity = 1 + rng.Uint64N(60)
 	}
 	cfg.LearnLate = rng.IntN(2) == 0
+	cfg.Refresh = rng.IntN(2) == 0
 	l := &life{t: t, rng: rng, open: open, cfg: cfg, history: newHistory(rng, cfg), model: newModel(cfg, exact)}
 	l.set = open(t)
 	l.window = mustNew(t, cfg, l.set)
@@ -163,6 +166,8 @@ func (l *life) restart() {
 		l.commit()
 	}
 	state := l.window.State()
+	l.cfg.Refresh = l.rng.IntN(2) == 0
+	l.model.cfg = l.cfg
 	set := l.open(l.t)
 	r, err := Rebuild(l.cfg, set, state)
 	if err != nil {

@@ -19,6 +19,7 @@ func TestRebuild(t *testing.T) {
 	for range scaled(2000) {
 		cfg := config(700 * time.Millisecond)
 		cfg.LearnLate = rng.IntN(2) == 0
+		cfg.Refresh = rng.IntN(2) == 0
 		records := newHistory(rng, cfg).take(rng.IntN(5000))
 		original := newExactSet()
 		w := mustNew(t, cfg, original)

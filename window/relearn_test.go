@@ -66,6 +66,7 @@ func TestRunsGiveTheMemoryBack(t *testing.T) {
 	rng := newRand(t)
 	for range scaled(300) {
 		cfg := config(700 * time.Millisecond)
+		cfg.Refresh = rng.IntN(2) == 0
 		history := newHistory(rng, cfg)
 		original, l := newExactSet(), newRunLog()
 		w := mustNew(t, cfg, original)
@@ -87,6 +88,7 @@ func TestLoadedAndRunsGiveTheMemoryBack(t *testing.T) {
 	rng := newRand(t)
 	for range scaled(300) {
 		cfg := config(700 * time.Millisecond)
+		cfg.Refresh = rng.IntN(2) == 0
 		history := newHistory(rng, cfg)
 		set, l := newExactSet(), newRunLog()
 		w := mustNew(t, cfg, set)
@@ -99,7 +101,7 @@ func TestLoadedAndRunsGiveTheMemoryBack(t *testing.T) {
 			copied.gens[age] = map[filter.Hash]struct{}{}
 			for h := range gen {
 				// Of what was learned meanwhile a part of the copy was too early.
-				if !learnedSince(l.runs[from:], h) || rng.IntN(2) == 0 {
+				if !learnedSince(l.runs[from:], h, w.State().Rotation-uint64(age)) || rng.IntN(2) == 0 {
 					copied.gens[age][h] = struct{}{}
 				}
 			}
@@ -127,8 +129,8 @@ func TestLoadedAndRunsGiveTheMemoryBack(t *testing.T) {
 	}
 }
 
-func learnedSince(runs []logged, h filter.Hash) bool {
-	return slices.ContainsFunc(runs, func(run logged) bool { return run.hashes[0] == h })
+func learnedSince(runs []logged, h filter.Hash, rotation uint64) bool {
+	return slices.ContainsFunc(runs, func(run logged) bool { return run.Rotation == rotation && run.hashes[0] == h })
 }
 
 // TestLoadedRefuses copies that are of no earlier state of the window.
@@ -155,6 +157,7 @@ func TestAnotherSpan(t *testing.T) {
 	held, gone, cold := 0, 0, 0
 	for range scaled(100) {
 		cfg := config(spans[rng.IntN(len(spans))])
+		cfg.Refresh = rng.IntN(2) == 0
 		history := newHistory(rng, cfg)
 		history.clock = min(history.clock, 50)
 		l := newRunLog()

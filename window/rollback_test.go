@@ -2,6 +2,8 @@ package window
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ func TestRollbackIsExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rng := newRand(t)
 			cfg := config(700 * time.Millisecond)
+			cfg.Refresh = rng.IntN(2) == 0
 			w := mustNew(t, cfg, openSet(t, open))
 			h := newHistory(rng, cfg)
 			var r reader
@@ -98,47 +101,54 @@ func TestCase_STATE_01(t *testing.T) {
 func TestBatchesAndCommitsDoNotMatter(t *testing.T) {
 	rng := newRand(t)
 	for name, open := range sets {
-		t.Run(name, func(t *testing.T) {
-			cfg := config(700 * time.Millisecond)
-			cfg.GenerationCapacity = 40
-			cfg.LearnLate = false
-			records := newHistory(rng, cfg).take(scaled(100_000))
-			for i := range records {
-				records[i].now = records[i-i%50].now // long stretches of one clock
-			}
-			want := readIn(t, cfg, openSet(t, open), records, func() int { return 1 }, func(*Window) {})
-			for range 5 {
-				sizes := 1 + rng.IntN(300)
-				got := readIn(t, cfg, openSet(t, open), records, func() int { return 1 + rng.IntN(sizes) }, func(w *Window) {
-					switch rng.IntN(5) {
-					case 0:
-						w.Seal()
-					case 1:
-						w.Sweep()
-					case 2:
-						if len(w.sealed) > 0 {
-							w.Commit()
-						}
-					}
-				})
-				for i := range want {
-					if got[i] != want[i] {
-						t.Fatalf("record %d in batches of up to %d: %v, one by one: %v", i, sizes, got[i], want[i])
-					}
+		for _, refresh := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/refresh=%v", name, refresh), func(t *testing.T) {
+				batchesAndCommitsDoNotMatter(t, rng, open, refresh)
+			})
+		}
+	}
+}
+
+func batchesAndCommitsDoNotMatter(t *testing.T, rng *rand.Rand, open func(testing.TB) filter.Set, refresh bool) {
+	cfg := config(700 * time.Millisecond)
+	cfg.GenerationCapacity = 40
+	cfg.LearnLate = false
+	cfg.Refresh = refresh
+	records := newHistory(rng, cfg).take(scaled(100_000))
+	for i := range records {
+		records[i].now = records[i-i%50].now // long stretches of one clock
+	}
+	want := readIn(t, cfg, openSet(t, open), records, func() int { return 1 }, func(*Window) {})
+	for range 5 {
+		sizes := 1 + rng.IntN(300)
+		got := readIn(t, cfg, openSet(t, open), records, func() int { return 1 + rng.IntN(sizes) }, func(w *Window) {
+			switch rng.IntN(5) {
+			case 0:
+				w.Seal()
+			case 1:
+				w.Sweep()
+			case 2:
+				if len(w.sealed) > 0 {
+					w.Commit()
 				}
-			}
-			seen := map[Marks]int{}
-			for _, v := range want {
-				for m := MarkLate; m <= MarkUnlearned; m <<= 1 {
-					if v.marks&m != 0 {
-						seen[m]++
-					}
-				}
-			}
-			if len(seen) != 5 {
-				t.Errorf("marks that came up: %v, want all five", seen)
 			}
 		})
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("record %d in batches of up to %d: %v, one by one: %v", i, sizes, got[i], want[i])
+			}
+		}
+	}
+	seen := map[Marks]int{}
+	for _, v := range want {
+		for m := MarkLate; m <= MarkUnlearned; m <<= 1 {
+			if v.marks&m != 0 {
+				seen[m]++
+			}
+		}
+	}
+	if len(seen) != 5 {
+		t.Errorf("marks that came up: %v, want all five", seen)
 	}
 }
 

@@ -18,13 +18,20 @@ import (
 //	state -> stream time, what it rests on, and each generation as number@offset
 //	rollback, commit (seal and commit), coverage -> ratio
 //
-// A time or ID of "-" is missing; an ID with "!" behind it must not be learned.
+// A time or ID of "-" is missing; an ID with "!" behind it must not be learned. What is
+// learned although it is not new is "learned".
 // A record that the window stopped at is not read; the next one has its offset.
 func TestSpec(t *testing.T) {
 	small := config(70 * time.Millisecond)
 	small.GenerationCapacity = 2
 	failing := small
 	failing.OnFull = FailWhenFull
+	refresh := config(70 * time.Millisecond)
+	refresh.Refresh = true
+	smallRefresh, failingRefresh := small, failing
+	smallRefresh.Refresh, failingRefresh.Refresh = true, true
+	refreshLate := refresh
+	refreshLate.LearnLate = false
 	divertLate := config(70 * time.Millisecond)
 	divertLate.LearnLate = false
 	failLate := divertLate
@@ -46,6 +53,39 @@ func TestSpec(t *testing.T) {
 			1000 1000 a -> new
 			1040 1040 a -> duplicate of 40ms jump
 			1080 1080 a -> new jump`, config(70 * time.Millisecond)},
+		{"a repeat extends the window where it is told to", `
+			1000 1000 a -> new
+			1000 1000 a -> duplicate of 0s
+			1040 1040 a -> duplicate of 40ms jump learned
+			1041 1041 a -> duplicate of 0s
+			1110 1110 a -> duplicate of 70ms jump learned
+			1119 1119 a! -> duplicate of 0s
+			1180 1180 a! -> duplicate of 70ms jump
+			1190 1190 a -> new`, refresh},
+		{"a late repeat extends it only where late records teach", `
+			1000 1000 a -> new
+			1040 1040 b -> new jump
+			1040  969 a -> duplicate of 40ms late
+			1079 1079 a -> duplicate of 70ms jump learned`, refreshLate},
+		{"a repeat that finds its generation full extends nothing", `
+			1000 1000 a -> new
+			1010 1010 b -> new
+			1010 1010 a -> duplicate of 10ms learned
+			1010 1010 a -> duplicate of 0s
+			1020 1020 c -> new
+			1020 1020 d -> new
+			1020 1020 d -> duplicate of 0s
+			1020 1020 a -> duplicate of 10ms unlearned
+			1020 1020 a! -> duplicate of 10ms
+			1080 1080 a -> duplicate of 70ms jump learned`, smallRefresh},
+		{"a repeat that finds its generation full stops the window", `
+			1000 1000 a -> new
+			1010 1010 b -> new
+			1010 1010 c -> new
+			1010 1010 b -> duplicate of 0s
+			1010 1010 a -> stop full
+			1010 1010 a! -> duplicate of 10ms
+			1020 1020 a -> duplicate of 20ms learned`, failingRefresh},
 		{"an old record is judged by when it was read", `
 			1000 1000 a -> new
 			1060 1060 b -> new jump
@@ -266,7 +306,7 @@ func (s *interpreter) read(t *testing.T, fields []string) string {
 	if v.marks != 0 {
 		text += " " + v.marks.String()
 	}
-	if may := v.ages == 0 && !rec.noID && !noLearn; v.learned && !may {
+	if usual := v.ages == 0 && !rec.noID && !noLearn; v.learned && !usual {
 		text += " learned"
 	}
 	return text

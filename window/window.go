@@ -237,7 +237,7 @@ func (w *Window) rotate(n int, offset int64) {
 }
 
 // judge looks the records [from, to) up, all of the filling generation, and
-// learns the new ones. It returns to, or the record at which the generation was
+// learns what is to be learned. It returns to, or the record at which the generation was
 // full and which must therefore not be judged; nothing was learned from there on.
 func (w *Window) judge(b *Batch, from, to int) (end int) {
 	hasID, learn, ages, marks := b.HasID[from:to], b.Learn[from:to], b.Ages[from:to], b.Marks[from:to]
@@ -249,15 +249,13 @@ func (w *Window) judge(b *Batch, from, to int) (end int) {
 			learn[i] = learn[i] && !not
 		}
 	}
-	filling := &w.gens[0]
-	added := w.set.TestAndAdd(b.Hashes[from:to], learn, w.cfg.GenerationCapacity-filling.added, ages)
-	filling.added += added
+	added, known := w.look(b.Hashes[from:to], learn, ages)
 	for i := range hasID {
 		switch {
 		case !hasID[i]:
 			ages[i] = 0
 		case !learn[i]:
-		case ages[i] != 0:
+		case ages[i]&known != 0:
 			learn[i] = false
 		case added > 0:
 			added--
@@ -272,6 +270,22 @@ func (w *Window) judge(b *Batch, from, to int) (end int) {
 		panic(fmt.Sprintf("BUG: window: the set added %d hashes more than it was given", added))
 	}
 	return to
+}
+
+// look asks the set for hashes of the filling generation and lets it add, of those
+// that are to be learned, what no generation of the ages in known holds.
+func (w *Window) look(hashes []filter.Hash, learn []bool, ages []uint8) (added uint64, known uint8) {
+	filling := &w.gens[0]
+	room := w.cfg.GenerationCapacity - filling.added
+	if w.cfg.Refresh {
+		known = 1 << 0 // others may hold it as well
+		added = w.set.Learn(0, hashes, learn, room, ages)
+	} else {
+		known = 1<<filter.Generations - 1
+		added = w.set.TestAndAdd(hashes, learn, room, ages)
+	}
+	filling.added += added
+	return added, known
 }
 
 // rewind takes back what follow did for the records from to on. The stretch of
@@ -297,8 +311,9 @@ func (w *Window) upperEnd() int64 {
 }
 
 // AgeOf is how much earlier the first copy of a duplicate was read, in stream
-// time: the distance of the two generations, so exact to one slice. For a mask
-// that false positives have added to it is the youngest age, for 0 it is 0.
+// time: the distance of the two generations, so exact to one slice. With
+// [Config.Refresh] it is that of the last copy that was learned. For a mask that false
+// positives have added to it is the youngest age, for 0 it is 0.
 func (w *Window) AgeOf(ages uint8) time.Duration {
 	if ages == 0 {
 		return 0
