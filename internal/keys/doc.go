@@ -8,6 +8,8 @@
 //	json:a.b       a member of a JSON object; dots descend objects
 //	json:/a~1b/0   an RFC 6901 JSON Pointer: any name, and array elements
 //	column:7       a column of a CSV or TSV row, from 1, or by the header's name
+//	sha256:value   the SHA-256 of the whole value
+//	sha256:json    the SHA-256 of the value as canonical JSON
 //
 // # Identity
 //
@@ -24,11 +26,18 @@
 //     1.0 and 1e0 are three IDs: a producer's retry repeats its own spelling, and
 //     a needless second copy costs less than a lost first one.
 //   - true and false are IDs. 1, "1", true and "true" are four.
+//   - A SHA-256 is its 64 hexadecimal digits, in lower case.
+//
+// With [Options.UUID], a text or bytes that are a UUID are its 32 hexadecimal digits,
+// in lower case, however it is spelled: in capitals or not, with the dashes of RFC 9562
+// or without, in braces or not, behind urn:uuid: or not. All else stays as it is.
 //
 // There is no ID ([Missing]) where the part is absent, null or empty. A JSON
 // array or object is none either ([Unsupported], a kind of missing with its own
-// name so that it can be counted apart). One part missing makes the whole ID
-// missing: what is left would match unrelated events.
+// name so that it can be counted apart). Neither is one where the part is one of
+// [Options.Ignore]: the characters of a number, the decoded text of a string, the
+// bytes of what has no type. With UUIDs folded, those to ignore are folded too. One
+// part missing makes the whole ID missing: what is left would match unrelated events.
 //
 // # JSON
 //
@@ -42,6 +51,23 @@
 // A schema registry's prefix (a zero byte and four more) before the text is
 // skipped. A null value, which Kafka calls a tombstone, is never parsed; neither
 // is an empty one: both are missing. A byte order mark is not JSON.
+//
+// # Canonical JSON
+//
+// sha256:json hashes the text of RFC 8785: members in the order of their names, no
+// spaces, one spelling for each string and number, so that values which say the same
+// have one ID. [Options.Exclude] are members that are left out before. It keeps apart
+// what the RFC does not:
+//
+//   - A number keeps its own characters where the nearest float64, written in its
+//     shortest form, is another number. 9007199254740993 and 9007199254740992, or 1e400
+//     and 1e500, would be one event there.
+//   - Names that stand twice in an object, bytes that are not UTF-8 and lone
+//     surrogates, which readers do not read alike, make the whole value [Invalid]. So
+//     does nesting of more than 10,000 levels.
+//
+// A value with nothing in it, null, "", {} or [], is missing, also when only members
+// that are left out were in it.
 //
 // # Rows
 //

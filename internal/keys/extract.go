@@ -10,15 +10,20 @@ import (
 )
 
 // Extractor finds the ID of a record and hashes it. What it finds depends on the
-// record, the specs and the seed alone.
+// record, the specs, their options and the seed alone.
 //
 // It has one owner: no method may run concurrently with another.
 type Extractor struct {
-	specs    []spec
-	json     *scanner // nil without a json spec
-	columns  *columns // nil without a column spec
-	options  string   // their canonical text
+	specs   []spec
+	json    *scanner       // nil without a json spec
+	columns *columns       // nil without a column spec
+	content *canonicalizer // nil without sha256:json
+	// identity is nil where the parts count as they are.
+	identity *identity
+	digest   digest
 	sum      hasher
+	// repeats says that the record repeats a header that a spec names.
+	repeats  bool
 	repeated uint64
 }
 
@@ -43,64 +48,97 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 		case fromColumn:
 			p.found = len(wanted)
 			wanted = append(wanted, p.column)
+		case fromCanonicalDigest:
+			if e.content, err = newCanonicalizer(o.Exclude); err != nil {
+				return nil, fmt.Errorf("parse key spec %q: %w", s, err)
+			}
 		}
 		e.specs = append(e.specs, p)
 	}
 	if len(paths) > maxPaths {
 		return nil, fmt.Errorf("parse key specs: %d of them are json, at most %d can be: use value, or an ID with fewer parts", len(paths), maxPaths)
 	}
+	if len(o.Exclude) > 0 && e.content == nil {
+		return nil, errNothingToExclude
+	}
 	if len(paths) > 0 {
 		e.json = newScanner(paths)
 	}
 	if len(wanted) > 0 {
 		e.columns = newColumns(o.Table.Kind, wanted)
-		e.options += " " + o.Table.Kind.String()
 	}
-	return e, nil
+	var err error
+	e.identity, err = newIdentity(o)
+	return e, err
 }
 
 // Hash is the hash of the record's ID, or zero and why there is none. Where parts
 // fail differently, Invalid goes before Unsupported before Missing, whatever
 // their order. It keeps nothing of the record and allocates nothing, except for
-// a value nested deeper than any before it.
+// a value nested deeper than any before it, and for sha256:json.
 func (e *Extractor) Hash(r *Record) (filter.Hash, Outcome) {
-	outcome, repeats := Found, false
-	if e.json != nil && !e.json.scan(r.Value) || e.columns != nil && !e.columns.scan(r.Value) {
-		outcome = Invalid
-	}
+	outcome := e.scan(r.Value)
+	e.repeats = false
 	e.sum.reset()
 	for i := range e.specs {
-		var p part
-		switch s := &e.specs[i]; s.source {
-		case fromKey:
-			p = whole(r.Key)
-		case fromValue:
-			p = whole(r.Value)
-		case fromHeader:
-			value, n := lastHeader(r.Headers, s.header)
-			p = whole(value)
-			repeats = repeats || n > 1
-		case fromJSON:
-			p = e.json.found[s.found]
-		case fromColumn:
-			p = e.columns.found[s.found]
-		}
+		p := e.part(&e.specs[i], r)
 		switch p.kind {
 		case absent:
 			outcome = max(outcome, Missing)
 		case nested:
 			outcome = max(outcome, Unsupported)
+		case broken:
+			outcome = Invalid
 		default:
 			e.sum.add(&p)
 		}
 	}
-	if repeats {
+	if e.repeats {
 		e.repeated++
 	}
 	if outcome != Found {
 		return 0, outcome
 	}
 	return e.sum.sum(), Found
+}
+
+// scan finds the parts that are somewhere in the value.
+func (e *Extractor) scan(value []byte) Outcome {
+	if e.json != nil && !e.json.scan(value) || e.columns != nil && !e.columns.scan(value) {
+		return Invalid
+	}
+	return Found
+}
+
+// part is what the record has for a spec, once the value is scanned. It is good
+// until the next one.
+func (e *Extractor) part(s *spec, r *Record) (p part) {
+	switch s.source {
+	case fromKey:
+		p = whole(r.Key)
+	case fromValue:
+		p = whole(r.Value)
+	case fromHeader:
+		value, n := lastHeader(r.Headers, s.header)
+		p = whole(value)
+		e.repeats = e.repeats || n > 1
+	case fromJSON:
+		p = e.json.found[s.found]
+	case fromColumn:
+		p = e.columns.found[s.found]
+	case fromDigest:
+		p = e.digest.of(r.Value)
+	case fromCanonicalDigest:
+		text, ok := e.content.canonical(r.Value)
+		if !ok {
+			return part{kind: broken}
+		}
+		p = e.digest.of(text)
+	}
+	if e.identity != nil {
+		p = e.identity.of(p)
+	}
+	return p
 }
 
 func whole(b []byte) part {
@@ -136,13 +174,23 @@ func (e *Extractor) NeedsHeaders() bool {
 // take the difference over a cycle and add it up at the commit.
 func (e *Extractor) RepeatedHeaders() uint64 { return e.repeated }
 
-// String is the canonical text of the specs: two Extractors find the same IDs in
-// all records when, and apart from odd equivalences only when, it is the same. It
-// does not hold the seed.
+// String is the canonical text of the specs and their options: two Extractors find
+// the same IDs in all records when, and apart from odd equivalences only when, it is
+// the same. It does not hold the seed.
 func (e *Extractor) String() string {
 	quoted := make([]string, len(e.specs))
 	for i := range e.specs {
 		quoted[i] = strconv.Quote(e.specs[i].String())
 	}
-	return strings.Join(quoted, " ") + e.options
+	text := strings.Join(quoted, " ")
+	if e.columns != nil {
+		text += " " + e.columns.kind.String()
+	}
+	if e.content != nil {
+		text += e.content.String()
+	}
+	if e.identity != nil {
+		text += e.identity.String()
+	}
+	return text
 }

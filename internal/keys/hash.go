@@ -18,6 +18,7 @@ const (
 	text                // a JSON string
 	number              // a JSON number
 	boolean             // true or false
+	broken              // malformed
 )
 
 // part is what was found for one spec. Bytes are a view of the record; for a

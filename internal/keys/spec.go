@@ -16,6 +16,8 @@ const (
 	fromHeader
 	fromJSON
 	fromColumn
+	fromDigest
+	fromCanonicalDigest
 )
 
 // spec is one parsed key spec.
@@ -28,7 +30,7 @@ type spec struct {
 	found int
 }
 
-const knownKinds = "key, value, header:NAME, json:NAME (dots descend), json:/POINTER and column:NUMBER"
+const knownKinds = "key, value, header:NAME, json:NAME (dots descend), json:/POINTER, column:NUMBER, sha256:value and sha256:json"
 
 func parseSpec(s string, t Table) (spec, error) {
 	p, err := parseKind(s, t)
@@ -60,6 +62,14 @@ func parseKind(s string, t Table) (spec, error) {
 	case "column":
 		n, err := columnNumber(name, t)
 		return spec{source: fromColumn, column: n}, err
+	case "sha256":
+		switch name {
+		case "value":
+			return spec{source: fromDigest}, nil
+		case "json":
+			return spec{source: fromCanonicalDigest}, nil
+		}
+		return spec{}, errors.New("write sha256:value, or sha256:json for JSON whose members have no order")
 	}
 	if name, ok := strings.CutPrefix(s, jsonPathRoot); ok && name != "" {
 		return spec{}, errJSONPath(name)
@@ -145,6 +155,10 @@ func (p *spec) String() string {
 		return "header:" + p.header
 	case fromColumn:
 		return "column:" + strconv.Itoa(p.column)
+	case fromDigest:
+		return "sha256:value"
+	case fromCanonicalDigest:
+		return "sha256:json"
 	}
 	var dotted, pointer strings.Builder
 	isDotted := false

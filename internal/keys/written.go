@@ -31,10 +31,12 @@ func (e *Extractor) HashWritten(id []byte) (filter.Hash, error) {
 			i = skipSpace(id, i+1)
 		}
 		p, end, err := writtenPart(id, i)
+		if err == nil {
+			err = e.addWritten(&e.specs[n], p)
+		}
 		if err != nil {
 			return 0, err
 		}
-		e.addWritten(&e.specs[n], p)
 		i = skipSpace(id, end)
 	}
 	if array {
@@ -59,7 +61,9 @@ func (e *Extractor) HashText(id []byte) (filter.Hash, error) {
 		return 0, errNoID
 	}
 	e.sum.reset()
-	e.addWritten(&e.specs[0], part{kind: text, bytes: id})
+	if err := e.addWritten(&e.specs[0], part{kind: text, bytes: id}); err != nil {
+		return 0, err
+	}
 	return e.sum.sum(), nil
 }
 
@@ -93,14 +97,29 @@ func (e *Extractor) KeyText(id []byte) []byte {
 }
 
 // addWritten gives the part the type that it has in a record.
-func (e *Extractor) addWritten(s *spec, p part) {
+func (e *Extractor) addWritten(s *spec, p part) error {
 	if s.source != fromJSON {
 		p = part{kind: raw, bytes: p.appendTo(nil)}
 	}
+	if s.source == fromDigest || s.source == fromCanonicalDigest {
+		if !e.digest.read(p.bytes) {
+			return fmt.Errorf("the ID of %s is a SHA-256: want %d hexadecimal digits", s, len(e.digest))
+		}
+		p.bytes = e.digest[:]
+	}
+	if e.identity != nil {
+		if p = e.identity.of(p); p.kind == absent {
+			return errIgnored
+		}
+	}
 	e.sum.add(&p)
+	return nil
 }
 
-var errNoID = errors.New("an empty ID is none")
+var (
+	errNoID    = errors.New("an empty ID is none")
+	errIgnored = errors.New("it is one of the IDs to ignore, and means that there is none")
+)
 
 // writtenPart reads the string, number or boolean at i.
 func writtenPart(b []byte, i int) (p part, end int, err error) {
