@@ -139,12 +139,17 @@ func FuzzParseRecord(f *testing.F) {
 }
 
 // TestShardLogsWhatItLearns follows shards through random cycles, committed or
-// rolled back: the changes of the committed ones make the same shard again.
+// rolled back: the changes of the committed ones make the same shard again, also where
+// repeats extend the window, and so does the input, which may hold an ID in more
+// generations.
 func TestShardLogsWhatItLearns(t *testing.T) {
 	rng := seeded(t)
-	for range 20 {
-		s := shardOf(t, func(c *Config) { c.Window.Span, c.LogChanges = 7*time.Second, true })
+	for life := range 20 {
+		s := shardOf(t, func(c *Config) {
+			c.Window.Span, c.LogChanges, c.Window.Refresh = 7*time.Second, true, life%2 == 0
+		})
 		var changes []Change
+		var input []*Batch
 		next := int64(0)
 		for range 60 {
 			begin := s.AppendState(nil)
@@ -172,6 +177,7 @@ func TestShardLogsWhatItLearns(t *testing.T) {
 				t.Fatalf("change %+v of position %+v", at.Change, at)
 			}
 			changes = append(changes, copyOfChange(t, at.Change))
+			input = append(input, b)
 			s.Commit()
 		}
 		r, err := NewRebuild(s.rules, p0, s.State())
@@ -186,7 +192,30 @@ func TestShardLogsWhatItLearns(t *testing.T) {
 		again := r.Done(0, s.Next())
 		t.Cleanup(func() { _ = again.Close() })
 		compareMemories(t, s, again)
+
+		// Which setting it had before it does not say, and another may follow.
+		s.rules.Window.Refresh = !s.rules.Window.Refresh
+		if r, err = NewRebuild(s.rules, p0, s.State()); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range input {
+			r.Learn(b)
+		}
+		again = r.Done(0, s.Next())
+		t.Cleanup(func() { _ = again.Close() })
+		for id := range 600 {
+			h := hashOfNumber(s, id)
+			if was, is := s.set.Test(h), again.set.Test(h); was&^is != 0 {
+				t.Fatalf("from the input, ID %d is held at ages %08b, was at %08b", id, is, was)
+			}
+		}
 	}
+}
+
+// hashOfNumber is the hash under which s looks for one of these IDs.
+func hashOfNumber(s *Shard, id int) filter.Hash {
+	h, _ := s.extractor.Hash(&Record{Value: fmt.Appendf(nil, `{"id":%d}`, id)})
+	return h
 }
 
 // copyOfChange goes through the records, as a changelog does.
@@ -208,8 +237,7 @@ func compareMemories(t *testing.T, a, b *Shard) {
 		t.Fatalf("%s with loads %v\nbecame %s with %v", a.State().Metadata(), a.Stats().Loads, b.State().Metadata(), b.Stats().Loads)
 	}
 	for id := range 600 {
-		record := Record{Value: fmt.Appendf(nil, `{"id":%d}`, id)}
-		h, _ := a.extractor.Hash(&record)
+		h := hashOfNumber(a, id)
 		if was, is := a.set.Test(h), b.set.Test(h); was != is {
 			t.Fatalf("ID %d is held at ages %08b, was at %08b", id, is, was)
 		}

@@ -123,6 +123,9 @@ func TestFingerprint(t *testing.T) {
 	if got := print(func(c *Config) { c.Window.GenerationCapacity *= 2 }); got != same {
 		t.Error("the capacity changes it")
 	}
+	if got := print(func(c *Config) { c.Window.Refresh = true }); got != same {
+		t.Error("whether repeats extend the window changes it")
+	}
 	seen := map[string]string{same: "nothing"}
 	for name, change := range map[string]func(*Config){
 		"key":    func(c *Config) { c.Keys = []string{"value"} },
