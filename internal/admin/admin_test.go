@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/window"
@@ -31,6 +33,8 @@ func watching(s *pipeline.Snapshot) *Metrics {
 			return map[pipeline.Partition]float64{{Topic: "clicks", Number: 0}: 0.4}
 		},
 		FPR: func(loads [filter.Generations]uint64) float64 { return float64(loads[0]) / 1e6 },
+
+		NotCopied: func() uint64 { return 5 },
 
 		Budget:             1e-4,
 		GenerationCapacity: 100,
@@ -60,6 +64,8 @@ func busy() *pipeline.Snapshot {
 	s.Counts.Verdicts = [4]uint64{4, 3, 2, 1}
 	s.Counts.Fates = [3]uint64{6, 1, 3}
 	s.Counts.Marks[0] = 5 // late
+	s.Counts.Audit = pipeline.Audit{Sampled: 9, SampledNew: 3, FalsePositives: 1, Clashes: 2}
+	s.Partitions[1].Hot = pipeline.Hot{Hash: 7, Share: 0.5}
 	s.Counts.Unsupported, s.Counts.RepeatedHeaders = 2, 3
 	s.Counts.Ages = [filter.Generations]uint64{1, 0, 2, 0} // one just now, two that are two generations old
 	return s
@@ -134,6 +140,13 @@ streamdedup_checkpoint_seconds_count 1
 streamdedup_checkpoint_failures_total 1
 streamdedup_config_info{delivery="exactly-once",key="json:id",on_duplicate="drop",scope="partition",time="record",window="1m10s"} 1
 streamdedup_missing_ratio 0.3
+streamdedup_fpr_measured 0.25
+streamdedup_audited_records_total 9
+streamdedup_audited_new_records_total 3
+streamdedup_audited_false_positives_total 1
+streamdedup_id_clashes_total 2
+streamdedup_hot_id_share{partition="1",topic="clicks"} 0.5
+streamdedup_duplicates_not_copied_total 5
 streamdedup_ahead_ratio 0
 `) {
 		if want != "\n" && !strings.Contains(body, "\n"+want) {
@@ -150,6 +163,19 @@ streamdedup_ahead_ratio 0
 	}
 	if strings.Contains(body, `partition="0"`) {
 		t.Error("a partition without its memory has figures of one")
+	}
+}
+
+// What promtool says of names, help texts and types.
+func TestMetricsAreIdiomatic(t *testing.T) {
+	for name, m := range map[string]*Metrics{"at the start": NewMetrics(), "of an engine": watching(busy())} {
+		problems, err := testutil.GatherAndLint(m.registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s: %s", name, p.Metric, p.Text)
+		}
 	}
 }
 

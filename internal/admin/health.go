@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,12 @@ const (
 	CheckFull
 	// CheckEstimate: the filter's rate is above the budget.
 	CheckEstimate
+	// CheckMeasured: the audit measures a rate above it.
+	CheckMeasured
+	// CheckClashes: the audit finds duplicates that differ from their first copies.
+	CheckClashes
+	// CheckHot: one ID has much of a partition.
+	CheckHot
 	// CheckNoID: most of the recent records have no ID.
 	CheckNoID
 	// CheckAhead: most of them are ahead of the clock.
@@ -34,7 +41,8 @@ const (
 )
 
 var checkNames = [checks]string{
-	"stopped", "blocked", "standstill", "coverage", "filter_full", "fpr_estimate", "no_id", "ahead",
+	"stopped", "blocked", "standstill", "coverage", "filter_full", "fpr_estimate",
+	"fpr_measured", "id_clashes", "hot_id", "no_id", "ahead",
 }
 
 // String is the check's name in metrics.
@@ -66,7 +74,7 @@ func (m *Metrics) Warnings() []Warning {
 				found = append(found, Warning{check, at.Partition, at.String()})
 			}
 		}
-		if text := m.ofAll(check); text != "" {
+		if text := m.ofAll(check, s, source); text != "" {
 			found = append(found, Warning{check, pipeline.Partition{}, text})
 		}
 	}
@@ -92,14 +100,22 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 	case check == CheckEstimate && source.rate(&p.Window) > tooHigh*source.Budget && source.Budget > 0:
 		return fmt.Sprintf("partition %s takes %.2g of the new records for seen, and --fpr allows %g: plan it larger, see `streamdedup size`",
 			p.Partition, source.rate(&p.Window), source.Budget)
+	case check == CheckHot:
+		return hot(p)
 	}
 	return ""
 }
 
 // ofAll is what a check finds in the records of all partitions, or "".
-func (m *Metrics) ofAll(check Check) string {
+func (m *Metrics) ofAll(check Check, s *pipeline.Snapshot, source *Source) string {
 	c := m.recent.counts()
 	switch check {
+	case CheckMeasured:
+		// A minute has few of the sample. Since the start there are more, and a rate that
+		// has become too high long ago is among them.
+		return cmp.Or(tooMany(&c.Audit, source.Budget), tooMany(&s.Counts.Audit, source.Budget))
+	case CheckClashes:
+		return clashing(&c.Audit)
 	case CheckNoID:
 		return WithoutID(&c)
 	case CheckAhead:

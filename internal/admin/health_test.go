@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,13 +42,23 @@ func TestEveryCheckShows(t *testing.T) {
 		CheckCoverage: {"partition clicks/1 knows 25% of the window: older duplicates pass", func(x stream) { x.p.Window.Coverage = 0.25 }},
 		CheckFull:     {"partition clicks/1 has more new IDs than planned: the filter is full", func(x stream) { x.p.Window.Full = true }},
 		CheckEstimate: {"partition clicks/1 takes 0.00016 of the new records for seen, and --fpr allows 0.0001", func(x stream) { x.p.Window.Loads[0] = 160 }},
-		CheckNoID:     {"51 of 100 records have no ID: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
-		CheckAhead:    {"51 of 100 records are ahead of the clock: whose is wrong, the producers' or ours?", func(x stream) { x.c.Marks[1] = 51 }},
+		CheckMeasured: {"12 of 10012 audited new records were taken for seen, 0.0012 of them, and --fpr allows 0.0001", func(x stream) {
+			x.s.Counts.Audit = pipeline.Audit{Sampled: 20_000, SampledNew: 10_000, FalsePositives: 12}
+		}},
+		CheckClashes: {"3 of 20 audited records have the ID of an earlier one and another value", func(x stream) {
+			x.c.Audit = pipeline.Audit{Sampled: 20, SampledNew: 10, Clashes: 3}
+		}},
+		CheckHot: {"partition clicks/1: the ID with hash 00000000000000ff (--show-ids shows it) is that of 10% of the records", func(x stream) {
+			x.p.Hot = pipeline.Hot{Hash: 255, Share: 0.1}
+		}},
+		CheckNoID:  {"51 of 100 records have no ID: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
+		CheckAhead: {"51 of 100 records are ahead of the clock: whose is wrong, the producers' or ours?", func(x stream) { x.c.Marks[1] = 51 }},
 	} {
 		t.Run(check.String(), func(t *testing.T) {
 			for _, wrong := range []bool{false, true} {
 				s := &pipeline.Snapshot{Partitions: []pipeline.PartitionSnapshot{
-					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, Loads: [filter.Generations]uint64{140}}},
+					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, Loads: [filter.Generations]uint64{140}},
+						Hot: pipeline.Hot{Share: 0.099}},
 				}}
 				counts := &pipeline.Counts{In: 100, Verdicts: [4]uint64{50, 0, 49, 1}, Marks: [8]uint64{0, 50}}
 				m := watching(s)
@@ -112,5 +123,51 @@ func TestRecentForgetsTheDayBefore(t *testing.T) {
 	}
 	if n := len(r.steps); n > enough+1 {
 		t.Errorf("%d steps are kept", n)
+	}
+}
+
+// The measured rate speaks when chance does not explain it, and not before, however
+// many or few were audited.
+func TestTheMeasuredRateNeedsEnoughRecords(t *testing.T) {
+	const budget = 1e-4
+	f := func(falsePositives, ofNew uint64, want bool) {
+		t.Helper()
+		a := pipeline.Audit{FalsePositives: falsePositives, SampledNew: ofNew - falsePositives}
+		if got := tooMany(&a, budget) != ""; got != want {
+			t.Errorf("%d of %d is too many: %v, want %v; the chance is %.2g", falsePositives, ofNew, got, want,
+				chance(falsePositives, float64(ofNew)*budget))
+		}
+	}
+	f(0, 0, false)
+	f(1, 1, false) // expected once in 10,000 starts
+	f(2, 2, false) // once in a hundred million, and there are many starts
+	f(3, 3, true)
+	f(5, 1000, false)
+	f(9, 1000, true)
+	f(25, 100_000, false)
+	f(40, 100_000, true)
+	f(1000, 10_000_000, false)
+	f(1999, 10_000_000, false) // within twice the budget
+	f(2001, 10_000_000, true)
+
+	// The bound is one: it is above the exact chance, and not far.
+	for _, expected := range []float64{0.01, 1, 30} {
+		term, left := math.Exp(-expected), 1.0
+		for n := range uint64(120) {
+			if bound := chance(n, expected); float64(n) > expected && left > 1e-12 && (bound < left || bound > 50*left) {
+				t.Errorf("%d of %v expected: bound %.3g, exactly %.3g", n, expected, bound, left)
+			}
+			left -= term
+			term *= expected / float64(n+1)
+		}
+	}
+}
+
+// An ID shows itself only to who asked for it.
+func TestAHotIDShowsItsTextOnRequest(t *testing.T) {
+	p := &pipeline.PartitionSnapshot{Partition: pipeline.Partition{Topic: "clicks"}, Hot: pipeline.Hot{Hash: 0xabc, Share: 0.42, Text: "un\nknown"}}
+	want := `partition clicks/0: the ID "un\nknown", with hash 0000000000000abc, is that of 42% of the records`
+	if got := hot(p); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -30,6 +30,8 @@ type Source struct {
 	// Routes is the snapshot of the stage that shares the input out, nil where there
 	// is none.
 	Routes func() *pipeline.RouteSnapshot
+	// NotCopied is how many dropped duplicates the duplicates topic refused. It may be nil.
+	NotCopied func() uint64
 	// FPR is the rate of a filter whose generations hold as many IDs, and Budget what
 	// it may be.
 	FPR    func(loads [filter.Generations]uint64) float64
@@ -45,6 +47,14 @@ type Source struct {
 // Info is what is configured, for who looks at a dashboard and asks whether, and by
 // what, duplicates are looked for at all.
 type Info struct{ Key, Time, Window, Scope, Delivery, OnDuplicate string }
+
+// notCopied is what the source knows of it.
+func (s *Source) notCopied() uint64 {
+	if s.NotCopied == nil {
+		return 0
+	}
+	return s.NotCopied()
+}
 
 // rate is the rate of a partition's filter.
 func (s *Source) rate(w *window.Stats) float64 { return max(0, s.FPR(w.Loads)) }
@@ -153,6 +163,8 @@ var (
 		"Committed records with several headers of a name that is in the ID; the last one counts.")
 	descAge = describe("duplicate_age_seconds",
 		"How long before a duplicate its first copy was read, in stream time; the resolution is one generation.")
+	descNotCopied = describe("duplicates_not_copied_total",
+		"Dropped duplicates that were too large for the duplicates topic; they are dropped all the same.")
 	descFill = describe("filter_fill_ratio",
 		"IDs in a generation by what it is planned for; generation 0 is the one filling, 7 the oldest.", "topic", "partition", "generation")
 	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the filter's load.", "topic", "partition")
@@ -173,6 +185,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
 		descBytes, descTime, descCoverage, descRestore, descStopped, descHeld, descLag, descBlocked, descTxn,
 		descInfo, descWarning, descMissing, descAhead,
+		descMeasured, descAudited, descAuditedNew, descFalsePositives, descClashes, descHot, descNotCopied,
 	} {
 		to <- d
 	}
@@ -190,6 +203,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	s := source.Snapshot()
 	counts(to, &s.Counts)
+	collectAudit(to, &s.Counts.Audit)
+	counter(to, descNotCopied, source.notCopied())
 	to <- ages(&s.Counts, source.Slice)
 	for how, n := range s.Settled {
 		counter(to, descTxn, n, pipeline.Settlement(how).String())
@@ -201,6 +216,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		gauge(to, descStopped, oneIf(p.Stopped != nil), p.Partition.Topic, number(p.Partition))
 		if p.Restored {
 			memory(to, p.Partition, &p.Window, source)
+			gauge(to, descHot, p.Hot.Share, p.Partition.Topic, number(p.Partition))
 		}
 	}
 	gauge(to, descBytes, float64(bytes))
