@@ -172,7 +172,7 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	}
 	metrics.Watch(admin.Source{
 		Snapshot: engine.Snapshot, Routes: stages.routes(), Lag: stages.lag,
-		Restoring: restorer.Progress, Standstills: stages.standstills,
+		Restoring: restorer.Progress, Standstills: stages.standstills, NotCopied: session.NotCopied,
 		FPR: plan.FPRAt, Budget: plan.Workload.FPR, GenerationCapacity: plan.GenerationCapacity,
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond, Info: s.info(),
 	})
@@ -223,7 +223,7 @@ func (s *runSettings) about() string {
 func (s *runSettings) info() admin.Info {
 	return admin.Info{
 		Key: strings.Join(s.keys, " + "), Time: s.time, Window: sizing.FormatDuration(s.window),
-		Scope: s.scope.String(), Delivery: s.delivery.String(), OnDuplicate: "drop",
+		Scope: s.scope.String(), Delivery: s.delivery.String(), OnDuplicate: s.onDuplicate.String(),
 	}
 }
 

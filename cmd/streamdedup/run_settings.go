@@ -121,7 +121,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	pinFlag.add(fs, &s.pin, "pin", "keep workers on processors of their own: auto, on or off")
 	fs.StringVar(&s.metricsAddr, "metrics-addr", s.metricsAddr, "`HOST:PORT` that serves /metrics, /healthz and /readyz, or off")
 	s.bindSecurity(fs)
-	fs.BoolVar(&s.showIDs, "show-ids", false, "name IDs in the log and the metrics by their text, and not by their hash alone (default false)")
+	fs.BoolVar(&s.showIDs, "show-ids", false, "name IDs in the log and on /healthz by their text, and not by their hash alone (default false)")
 	choiceFlag("LEVEL", "debug", "info", "warn", "error").add(fs, &s.logLevel, "log-level", "what is logged: debug, info, warn or error")
 	choiceFlag("FORMAT", "text", "json").add(fs, &s.logFormat, "log-format", "of the log on stderr: text or json")
 }

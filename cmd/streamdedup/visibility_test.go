@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+)
+
+// send writes records at once, n of them, the i-th as record makes it.
+func send(t *testing.T, brokers []string, topic string, n int, record func(i int) (partition int32, value string)) {
+	t.Helper()
+	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		partition, value := record(i)
+		records[i] = &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}
+	}
+	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCase_KEY_03 reads 10,000 records without the ID, of which the log and the health
+// page must say so, and in the run after it 10,000 of which one in a hundred lacks it,
+// which is nothing to talk about.
+func TestCase_KEY_03(t *testing.T) {
+	const records = 10_000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	f := func(missing int, wrong bool) {
+		t.Helper()
+		send(t, brokers, in, records, func(i int) (int32, string) {
+			if i%(records/missing) == 0 {
+				return 0, fmt.Sprintf(`{"n":%d}`, i)
+			}
+			return 0, fmt.Sprintf(`{"id":%d,"n":%d}`, i, i)
+		})
+		p := start(t, runArgs(brokers, in, in+"-out")...)
+		address := p.line(t, `serving metrics.* address=(\S+)`)
+		m := awaitCounted(t, address, records)
+		if got := m.sum("streamdedup_records_total", "verdict=missing"); got != float64(missing) {
+			t.Errorf("%v records are missing, want %d", got, missing)
+		}
+		if got := m.sum("streamdedup_fate_total", "fate=out"); got != records {
+			t.Errorf("%v records came out, want all %d", got, records)
+		}
+		if got := m.sum("streamdedup_health_warning", "check=no_id") == 1; got != wrong {
+			t.Errorf("the health flag is up: %v, want %v", got, wrong)
+		}
+		if got, want := m.sum("streamdedup_missing_ratio"), float64(missing)/records; got != want {
+			t.Errorf("the share of the missing is %v, want %v", got, want)
+		}
+		text := fmt.Sprintf("%d of %d records have no ID: is --key right?", missing, records)
+		if code, page := get(t, address, "/healthz"); code != http.StatusOK || strings.Contains(page, "\nwarning: "+text) != wrong {
+			t.Errorf("/healthz: %d; want a warning: %v\n%s", code, wrong, page)
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
+		}
+		if n := strings.Count(p.stderr.String(), "records have no ID"); n != map[bool]int{true: 1}[wrong] {
+			t.Errorf("the log says %d times that IDs are missing; it was looked at for less than a minute", n)
+		}
+	}
+	f(records, true)
+	f(records/100, false)
+}
+
+// TestCase_OPS_04 scrapes a process while it works: both sums hold every time, and what
+// was counted is never taken back. What is in flight is in neither.
+func TestCase_OPS_04(t *testing.T) {
+	const records = 40_000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 4, nil)
+	divert := kafkatest.Topic(t, brokers, 4, nil)
+	p := start(t, runArgs(brokers, in, in+"-out", "--capacity", "100k", "--divert-topic", divert, "--on-missing", "divert", "--commit-interval", "5ms")...)
+	address := p.line(t, `serving metrics.* address=(\S+)`)
+	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(records))
+	for i := range records {
+		value := fmt.Appendf(nil, `{"id":%d}`, i/20*20+i%4) // up to five of each
+		if i%10 == 9 {
+			value = []byte("{}")
+		}
+		cl.Produce(t.Context(), &kgo.Record{Topic: in, Partition: int32(i % 4), Value: value}, nil)
+	}
+	before, scrapes, between := 0.0, 0, 0
+	for before < records && t.Context().Err() == nil {
+		m := scrape(t, address)
+		verdicts, fates := m.sum("streamdedup_records_total"), m.sum("streamdedup_fate_total")
+		if verdicts != fates {
+			t.Fatalf("scrape %d: %v verdicts and %v fates", scrapes, verdicts, fates)
+		}
+		if verdicts < before {
+			t.Fatalf("scrape %d: %v records are counted, %v were", scrapes, verdicts, before)
+		}
+		if verdicts > 0 && verdicts < records {
+			between++
+		}
+		before = verdicts
+		scrapes++
+	}
+	if between == 0 {
+		t.Errorf("none of %d scrapes was under way", scrapes)
+	}
+	m := scrape(t, address)
+	for _, want := range []struct {
+		metric, label string
+		n             float64
+	}{
+		{"records_total", "verdict=missing", records / 10}, {"fate_total", "fate=diverted", records / 10},
+		{"records_total", "verdict=duplicate", m.sum("streamdedup_fate_total", "fate=dropped")},
+		{"records_total", "verdict=unique", m.sum("streamdedup_fate_total", "fate=out")},
+	} {
+		if got := m.sum("streamdedup_"+want.metric, want.label); got != want.n || got == 0 {
+			t.Errorf("%s{%s} is %v, want %v", want.metric, want.label, got, want.n)
+		}
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+}
+
+// TestCase_OPS_09 asks a process whether duplicates are looked for at all: by which key,
+// within which window, how much of that is known, and how many records have no ID.
+func TestCase_OPS_09(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	produce(t, brokers, in, 1, `{"id":1}`, `{"id":1}`, `{"id":2}`, `{"n":1}`)
+	p := start(t, runArgs(brokers, in, in+"-out", "--window", "7d", "--on-duplicate", "tag")...)
+	address := p.line(t, `serving metrics.* address=(\S+)`)
+	m := awaitCounted(t, address, 4)
+	for metric, labels := range map[string][]string{
+		"config_info":           {"key=json:id", "window=7d", "time=record", "scope=partition", "delivery=exactly-once", "on_duplicate=tag"},
+		"window_coverage_ratio": {"topic=" + in, "partition=0"},
+	} {
+		if got := m.sum("streamdedup_"+metric, labels...); got != 1 {
+			t.Errorf("%s%v is %v, want 1", metric, labels, got)
+		}
+	}
+	if got := m.sum("streamdedup_missing_ratio"); got != 0.25 {
+		t.Errorf("missing_ratio is %v, want 0.25", got)
+	}
+	code, page := get(t, address, "/healthz")
+	want := "alive\n" + "group g-" + in + "-out, instance a: " + in + " to " + in + "-out, deduplicated by json:id within 7d\n" +
+		"ready: 1 partition\n" +
+		"memory: 100% of the window is known\n" +
+		"recently: 4 records, 25.0% without an ID, 0.0% ahead of the clock\n"
+	if code != http.StatusOK || page != want {
+		t.Errorf("/healthz: %d\n%swant\n%s", code, page, want)
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+}
+
+// TestCase_BLOOM_08 puts 80% of the new IDs into one of 16 partitions: that one alone
+// says that it is full, and the others look for duplicates as they did. More --skew is
+// the room for it.
+func TestCase_BLOOM_08(t *testing.T) {
+	const (
+		partitions = 16
+		ids        = 4000
+		hot        = 5
+	)
+	for skew, full := range map[string]bool{"1.25": true, "16": false} {
+		brokers := kafkatest.Fake(t).ListenAddrs()
+		in := kafkatest.Topic(t, brokers, partitions, nil)
+		send(t, brokers, in, ids, func(i int) (int32, string) {
+			if i%5 < 4 {
+				return hot, fmt.Sprintf(`{"id":%d}`, i)
+			}
+			return int32(i / 5 % partitions), fmt.Sprintf(`{"id":%d}`, i)
+		})
+		p := start(t, runArgs(brokers, in, in+"-out", "--capacity", "16000", "--skew", skew)...)
+		address := p.line(t, `serving metrics.* address=(\S+)`)
+		m := awaitCounted(t, address, ids)
+		alerts := map[string]float64{"generation_full": m.sum("streamdedup_generation_full"),
+			"health_warning": m.sum("streamdedup_health_warning", "check=filter_full"),
+			"its generation": m.sum("streamdedup_generation_full", fmt.Sprint("partition=", hot))}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
+		}
+		stderr := p.stderr.String()
+		alerts["log"] = float64(strings.Count(stderr, `msg="the filter is full`))
+		alerts["log of it"] = float64(strings.Count(stderr, fmt.Sprintf(`raise --capacity" partition=%s/%d records=`, in, hot)))
+		for where, n := range alerts {
+			if want := map[bool]float64{true: 1}[full]; n != want {
+				t.Errorf("--skew %s: %s has %v alerts, want %v", skew, where, n, want)
+			}
+		}
+	}
+}
+
+// TestCase_BLOOM_03 sends three times what is planned for, all of it new. The alert
+// comes before the filter's rate is twice the budget, and what the rate is stays in
+// sight: no more is withheld than was allowed.
+func TestCase_BLOOM_03(t *testing.T) {
+	const (
+		planned = 10_000
+		budget  = 1e-3
+	)
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	p := start(t, runArgs(brokers, in, in+"-out", "--capacity", fmt.Sprint(planned), "--fpr", fmt.Sprint(budget), "--peak", "1", "--skew", "1", "--window", "7m",
+		"--hash-seed", "1", "--commit-interval", "20ms")...)
+	address := p.line(t, `serving metrics.* address=(\S+)`)
+	// All within one window of stream time.
+	cl := client(t, brokers)
+	begin := time.Now().Add(-time.Hour)
+	alerted := false
+	for step := range 30 {
+		records := make([]*kgo.Record, 3*planned/30)
+		for i := range records {
+			id := step*len(records) + i
+			at := begin.Add(time.Duration(id) * 7 * time.Minute / (3 * planned))
+			records[i] = &kgo.Record{Topic: in, Value: fmt.Appendf(nil, `{"id":%d}`, id), Timestamp: at}
+		}
+		if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		m := awaitCounted(t, address, float64((step+1)*len(records)))
+		alerted = alerted || m.sum("streamdedup_health_warning", "check=filter_full") == 1
+		if rate := m.sum("streamdedup_filter_fpr_estimate"); rate > 2*budget || rate > budget && !alerted {
+			t.Fatalf("after %d IDs the rate is %v, alerted: %v", (step+1)*len(records), rate, alerted)
+		}
+	}
+	m := scrape(t, address)
+	if withheld := m.sum("streamdedup_fate_total", "fate=dropped"); !alerted || withheld > 3*planned*budget*2 {
+		t.Errorf("%v of %d first copies are withheld, alerted: %v", withheld, 3*planned, alerted)
+	}
+	if m.sum("streamdedup_marks_total", "mark=unlearned") == 0 {
+		t.Error("it was never full: the test proves nothing")
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+}
