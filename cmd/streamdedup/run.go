@@ -150,6 +150,9 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 		return fail(err)
 	}
 	rules.LogChanges, rules.Scope, rules.ShowIDs = !s.unlogged, s.scope, s.showIDs
+	if s.newSet != nil {
+		rules.NewSet = s.newSet
+	}
 	logPlan(log, plan, seed.n)
 	var kept pipeline.Checkpoints
 	if memories != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/kafkaio"
 	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -47,7 +48,9 @@ type runSettings struct {
 	compression    string
 	allowColdStart bool
 	// unlogged leaves the changelog out, for a benchmark of its cost.
-	unlogged           bool
+	unlogged bool
+	// newSet makes the filters instead of the plan, for a test of one that breaks.
+	newSet             func() (filter.Set, error)
 	fixTopics          bool
 	stateDir           string
 	checkpointInterval time.Duration
