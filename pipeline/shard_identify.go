@@ -85,3 +85,6 @@ func (x *IDs) check(b *Batch) {
 		panic(fmt.Sprintf("BUG: pipeline: %d IDs were found in a batch of %d records", len(x.of), len(b.Records)))
 	}
 }
+
+// Spoil says that record i is malformed as a whole, whatever was found in it.
+func (x *IDs) Spoil(i int) { x.of[i].hash, x.of[i].found = 0, keys.Invalid }

@@ -6,56 +6,67 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/files"
 	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
-)
-
-// The formats of an input.
-const (
-	formatAuto   = "auto"
-	formatNDJSON = "ndjson"
-	formatLines  = "lines"
-	formatCSV    = "csv"
+	"github.com/streamdedup/streamdedup/window"
 )
 
 // filterSettings is the configuration of filter.
 type filterSettings struct {
 	judging
-	format  string
-	maxLine uint64
+	format     string
+	header     bool
+	output     string
+	divert     string
+	duplicates string
+	maxLine    uint64
 }
 
 func newFilterCmd(a *app) *cobra.Command {
-	s := &filterSettings{judging: defaultJudging(), format: formatAuto, maxLine: files.DefaultMaxLine}
+	s := &filterSettings{judging: defaultJudging(), format: formatAuto, output: files.Stdin, maxLine: files.DefaultMaxLine}
 	s.keys = []string{"value"}
 	s.time = pipeline.TimeNone
 	cmd := &cobra.Command{
 		Use:   "filter [FILE...]",
 		Short: "Remove duplicate lines from files or stdin",
-		Long: `Remove duplicate lines from files or stdin; the survivors go to stdout.
+		Long: `Remove duplicate lines, or rows of CSV, from files or stdin; the survivors go to
+stdout or to -o FILE, in the order of the input.
 
 A line is an event. What survives keeps its own bytes and its own line end. Empty
 lines are left out and not counted. "-" is stdin, and so is no FILE at all;
-several files are one stream, in order. A line that has no ID, or is malformed
-before it, passes and is counted.
+several files are one stream, in order. A name that ends in .gz or .zst is
+compressed, of an input as of an output.
 
 Without --time the whole input is one window and nothing is forgotten; with
---time json:FIELD an ID is forgotten when the stream has moved on by --window.`,
+--time json:FIELD an ID is forgotten when the stream has moved on by --window.
+
+Formats: ndjson and lines have an event a line. A row of csv (RFC 4180) may have
+line ends between quotes; tsv has no quotes. With --header, or a key that names a
+column, the first line of each file has the names of the columns; it must be the
+same in all files, is written once and not counted.
+
+Policies, and what they do with such lines:
+  --on-missing    no ID: pass, drop, divert (to --divert FILE), fail
+  --on-invalid    malformed before their ID: the same
+  --on-late       more than the window behind: the same
+  --on-duplicate  seen before: drop, divert, or tag: pass and be counted, to see
+                  what would be dropped (--duplicates FILE has it)
+  --on-full       new, and the filter has what it was planned for: pass, fail`,
 		Example: `  streamdedup filter --key json:id events.ndjson > unique.ndjson
-  zcat access.log.gz | streamdedup filter | sort`,
+  streamdedup filter --key column:click_id monday.csv.gz tuesday.csv.gz -o clicks.csv.gz
+  streamdedup filter --key json:id --on-missing divert --divert no-id.ndjson events.ndjson
+  streamdedup filter --key json:id --on-duplicate tag --duplicates seen.ndjson events.ndjson
+  tail -F access.log | streamdedup filter | grep 404`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("peak") && s.time == pipeline.TimeNone {
-				s.peak = 1 // what fills the generations is the load itself
-			}
+			s.oneWindow(cmd.Flags().Changed("peak"))
 			if s.capacity == 0 && s.rate == 0 && s.memory == 0 {
 				s.capacity = defaultCapacity
 			}
@@ -68,56 +79,29 @@ Without --time the whole input is one window and nothing is forgotten; with
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	alias(fs, "elements", "capacity")
-	choiceFlag("FORMAT", formatAuto, formatNDJSON, formatLines, formatCSV, "tsv").
-		add(fs, &s.format, "format", "of the input: ndjson, lines, or auto (by suffix, else by the key)")
-	s.judging.bind(fs, choices{times: "none, arrival", policies: "pass, drop or fail", seed: "0"})
+	choiceFlag("FORMAT", inputFormats...).
+		add(fs, &s.format, "format", "of the input: ndjson, lines, csv, tsv, or auto (by suffix, else by the key)")
+	fs.BoolVar(&s.header, "header", false, "the first line of each file has the names of the columns")
+	fs.StringVarP(&s.output, "output", "o", s.output, "`FILE` for the survivors instead of stdout; until it is complete it is FILE.partial")
+	fs.StringVar(&s.divert, "divert", "", "`FILE` for lines that a policy diverts")
+	fs.StringVar(&s.duplicates, "duplicates", "", "`FILE` for a copy of each duplicate that is dropped or tagged")
+	s.judging.bind(fs, choices{times: "none, arrival", policies: "pass, drop, divert or fail", seed: "0"})
 	sizeFlag.add(fs, &s.maxLine, "max-line", "longest line in bytes; a longer one is an error")
 	fs.Lookup("capacity").Usage += " (default 10,000,000)"
-	fs.Lookup("peak").Usage += " (with --time none: 1)"
+	fs.Lookup("peak").Usage += " (with --time none: all of it, in one generation)"
 	return cmd
 }
 
-// check refuses what filter cannot do, before anything is read.
-func (s *filterSettings) check(inputs []string) error {
-	for _, name := range inputs {
-		switch suffix := filepath.Ext(name); suffix {
-		case ".gz", ".zst":
-			return withHint(usagef("open %s: compressed input is not built yet", name),
-				fmt.Sprintf("decompress it into stdin: `%s %s | streamdedup filter`",
-					map[string]string{".gz": "zcat", ".zst": "zstdcat"}[suffix], name))
-		case ".csv", ".tsv":
-			if s.format == formatAuto {
-				return withHint(usagef("open %s: %s input is not built yet", name, suffix[1:]),
-					"--format lines takes each line as it stands, a header too")
-			}
-		}
+// oneWindow plans for an input that is one window as a whole, if it is: all IDs
+// are in one generation and none is forgotten.
+func (s *filterSettings) oneWindow(peakGiven bool) {
+	switch {
+	case s.time != pipeline.TimeNone:
+	case s.kind == sizing.Sliced:
+		s.kind = sizing.Single
+	case !peakGiven:
+		s.peak = filter.Sealed // a ring fills the first of its generations
 	}
-	if s.format == formatCSV || s.format == "tsv" {
-		return usagef("--format %s is not built yet", s.format)
-	}
-	for _, spec := range s.keys {
-		switch kind, _, _ := strings.Cut(spec, ":"); {
-		case kind == "key" || kind == "header":
-			return withHint(usagef("--key %s: a line has a value only", spec), "use value, or json:NAME for a field of it")
-		case kind == "column":
-			return usagef("--key %s: column: is not built yet", spec)
-		case kind == "json" && s.format == formatLines:
-			return usagef("--key %s: with --format lines the ID is the whole line: leave one of the two out", spec)
-		}
-	}
-	if s.time == "record" {
-		return withHint(usagef("--time record: a line has no time of its own"),
-			"use json:NAME for a field of it, arrival, or none")
-	}
-	for _, p := range []struct {
-		flag   string
-		policy pipeline.Policy
-	}{{"missing", s.onMissing}, {"late", s.onLate}, {"invalid", s.onInvalid}} {
-		if p.policy == pipeline.Divert {
-			return usagef("--on-%s divert is not built yet for files", p.flag)
-		}
-	}
-	return s.judging.check()
 }
 
 // check refuses key and time specs that do not parse, and a list of IDs that has
@@ -156,23 +140,22 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 			return too
 		}
 	}
-	shard, clock, err := s.shard(plan)
+	p := a.progress(s.output != files.Stdin)
+	cfg := files.Config{
+		Inputs: inputs, Stdin: a.stdin, Rows: s.ids.Table.Kind, Header: s.header,
+		MaxLine: int(min(s.maxLine, 1<<40)), Wall: time.Now, Progress: p.filtered,
+	}
+	out, err := a.openOutputs(s, inputs, &cfg)
 	if err != nil {
 		return err
 	}
-	p := a.progress()
-	counts, err := files.Filter(ctx, files.Config{
-		Inputs: inputs, Stdin: a.stdin, Output: a.stdout,
-		MaxLine: int(min(s.maxLine, 1<<40)), Clock: clock, Wall: time.Now,
-		Progress: p.show,
-	}, shard)
+	counts, stats, err := s.run(ctx, plan, cfg)
 	p.clear()
-	stats := shard.Stats()
-	sum := newSummary(&counts, plan.FPRAt(stats.Loads), stats.Bytes, time.Since(start))
-	err = errors.Join(filterError(err), counts.Check(), shard.Close())
-	if errors.Is(err, errReaderGone) || err != nil && sum.In == 0 {
+	err = errors.Join(filterError(err), counts.Check())
+	if err = out.end(err); errors.Is(err, errReaderGone) || err != nil && counts.In == 0 {
 		return err
 	}
+	sum := newSummary(&counts, plan.FPRAt(stats.Loads), stats.Bytes, time.Since(start))
 	if sum.Unlearned > 0 && s.summary != summaryNone {
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())
@@ -183,27 +166,31 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	return errors.Join(err, sum.write(a.stderr, s.summary))
 }
 
-// shard makes the one shard of the file door, and its clock where all is one
-// window.
-func (s *filterSettings) shard(plan sizing.Plan) (*pipeline.Shard, *files.FillClock, error) {
+// run filters with a memory of its own.
+func (s *filterSettings) run(ctx context.Context, plan sizing.Plan, cfg files.Config) (counts pipeline.Counts, stats window.Stats, err error) {
+	door, err := files.Open(cfg)
+	if err != nil {
+		return counts, stats, err
+	}
+	if s.header && !door.HasHeader() {
+		return counts, stats, door.Close() // the inputs are empty
+	}
+	s.ids.Table.Header = door.Columns()
 	seed, err := s.givenSeed()
 	if err != nil {
-		return nil, nil, err
+		return counts, stats, err
 	}
-	var clock *files.FillClock
-	j := s.judging
-	if j.time == pipeline.TimeNone {
-		j.time = "arrival" // which the clock gives
-	}
-	rules, err := j.rules(plan, seed.n, false)
+	rules, err := s.rules(plan, seed.n, s.divert != "")
 	if err != nil {
-		return nil, nil, err
-	}
-	if s.time == pipeline.TimeNone {
-		clock = &files.FillClock{Slice: rules.Window.Slice(), Capacity: plan.GenerationCapacity}
+		return counts, stats, err
 	}
 	shard, err := pipeline.NewShard(rules, pipeline.Partition{Topic: "files"}, false)
-	return shard, clock, err
+	if err != nil {
+		return counts, stats, err
+	}
+	counts, err = door.Filter(ctx, rules, shard)
+	stats = shard.Stats()
+	return counts, stats, errors.Join(err, shard.Close())
 }
 
 // filterError adds what to do next.
@@ -212,6 +199,8 @@ func filterError(err error) error {
 	switch {
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
+	case errors.Is(err, files.ErrHeader):
+		return withHint(err, "files with other columns are another stream: filter them apart")
 	case errors.As(err, &stopped):
 		return withHint(err, stopHint(stopped.Reason))
 	}

@@ -6,10 +6,6 @@ import "github.com/spf13/cobra"
 // version. Whoever asks for one learns that, and not that it never existed.
 var laterFlags = map[string]map[string]string{
 	"filter": {
-		"o":            ": redirect stdout",
-		"divert":       "",
-		"duplicates":   "",
-		"header":       ": csv and tsv are not built yet",
 		"ignore-id":    "",
 		"memory-limit": ": a filter does not grow yet",
 	},

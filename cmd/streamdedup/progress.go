@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/streamdedup/streamdedup/internal/files"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
@@ -22,13 +24,13 @@ type progress struct {
 }
 
 // progress shows on stderr if that is a terminal and the output goes elsewhere:
-// the two would mix.
-func (a *app) progress() *progress {
+// the two would mix. Elsewhere says that it does, whatever stdout is.
+func (a *app) progress(elsewhere bool) *progress {
 	stdout := a.stdout
 	if w, ok := stdout.(stdoutWriter); ok {
 		stdout = w.Writer
 	}
-	if isTerminal(stdout) {
+	if !elsewhere && isTerminal(stdout) {
 		return &progress{}
 	}
 	return &progress{status: *a.status()}
@@ -45,12 +47,17 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// show replaces the line, if it is time to.
-func (p *progress) show(c *pipeline.Counts) {
+// filtered replaces the line with how far a filter is, if it is time to.
+func (p *progress) filtered(f files.Progress) {
 	if p.to == nil || time.Since(p.shownAt) < progressEvery {
 		return
 	}
 	p.shownAt = time.Now()
-	p.status.show("%s in, %s out, %s/s", sizing.FormatCount(c.In), sizing.FormatCount(c.Fates[pipeline.Out]),
+	read := sizing.FormatBytes(uint64(f.Read))
+	if f.Size > 0 {
+		read = fmt.Sprintf("%d%% of %s", min(100*f.Read/f.Size, 100), sizing.FormatBytes(uint64(f.Size)))
+	}
+	c := f.Counts
+	p.status.show("%s: %s in, %s out, %s/s", read, sizing.FormatCount(c.In), sizing.FormatCount(c.Fates[pipeline.Out]),
 		sizing.FormatCount(uint64(float64(c.In)/time.Since(p.start).Seconds())))
 }

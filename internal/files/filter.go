@@ -5,205 +5,266 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
+	"runtime"
+	"sync"
 	"time"
 
+	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// Stdin is the name of an input or output that stands for the process's own.
-const Stdin = "-"
-
 // DefaultMaxLine is the longest line in bytes, its end not counted.
 const DefaultMaxLine = 64 << 20
-
-var (
-	// ErrLineTooLong is returned for a line longer than [Config.MaxLine].
-	ErrLineTooLong = errors.New("line too long")
-	// ErrOutput wraps what the output said.
-	ErrOutput = errors.New("write survivors")
-)
-
-// StoppedError is returned when a policy lets the stream go no further. All
-// survivors before the line have been written.
-type StoppedError struct {
-	Input  string
-	Line   int
-	Reason pipeline.Reason
-}
-
-func (e *StoppedError) Error() string {
-	why := e.Reason.String()
-	switch e.Reason {
-	case pipeline.ReasonMissing:
-		why = "it has no ID"
-	case pipeline.ReasonInvalid:
-		why = "it is malformed before its ID"
-	case pipeline.ReasonLate:
-		why = "it is late"
-	case pipeline.ReasonFull:
-		why = "the filter is full"
-	}
-	return fmt.Sprintf("stop before %s line %d: %s", e.Input, e.Line, why)
-}
 
 // Config says what to filter.
 type Config struct {
 	// Inputs are file names; "-" is Stdin. None means Stdin alone.
 	Inputs []string
 	Stdin  io.Reader
-	Output io.Writer
-	// MaxLine is the longest line in bytes, its end not counted.
+	// Output takes the survivors. Divert, if it is not nil, takes the diverted
+	// lines, and Duplicates a copy of each duplicate that is dropped or tagged.
+	Output, Divert, Duplicates io.Writer
+	// Rows is how lines make a record: [keys.CSV] for rows whose quotes may hold
+	// line ends, else a record is a line.
+	Rows keys.TableKind
+	// Header says that the first record of each input names the columns. It must
+	// be the same in all inputs, and is written once.
+	Header bool
+	// MaxLine is the longest record in bytes, its line end not counted.
 	MaxLine int
-	// Clock is the clock of the shard, if it is to have that of a single window.
-	Clock *FillClock
+	// Workers is how many chunks are on their way at once; zero is what keeps all
+	// cores busy. What comes out does not depend on it.
+	Workers int
 	// Wall is the wall clock that times are compared with. It is asked once a
-	// batch.
+	// chunk.
 	Wall func() time.Time
-	// Progress is told the counts so far after each batch, if it is not nil.
-	Progress func(*pipeline.Counts)
+	// Progress is told how far the filter is after each chunk, if it is not nil.
+	Progress func(Progress)
 }
 
-// Filter judges the inputs' lines with shard, which must be fresh, and writes
-// those that go out. It commits as it goes and returns what it counted, also
-// beside an error: everything counted has been written. An error of the output
-// wraps [ErrOutput] and what the output said.
-func Filter(ctx context.Context, cfg Config, shard *pipeline.Shard) (pipeline.Counts, error) {
-	f := &door{cfg: cfg, shard: shard}
-	inputs := cfg.Inputs
-	if len(inputs) == 0 {
-		inputs = []string{Stdin}
-	}
-	// A typing error in the last name is better found before the first is read.
-	for _, name := range inputs {
-		if name == Stdin {
-			continue
-		}
-		if _, err := os.Stat(name); err != nil {
-			return f.counts, openError(name, err)
-		}
-	}
-	for _, name := range inputs {
-		if err := f.input(ctx, name); err != nil {
-			return f.counts, err
-		}
-	}
-	return f.counts, nil
+// Progress is how far a filter is.
+type Progress struct {
+	Counts *pipeline.Counts
+	// Read is how many bytes of the inputs were read, as they are stored, and Size
+	// how many there are; zero where that is not known.
+	Read, Size int64
 }
 
-// door is the state of one Filter.
-type door struct {
+// Door is an opened filter.
+type Door struct {
 	cfg    Config
+	stream *stream
+	rules  pipeline.Config
 	shard  *pipeline.Shard
-	batch  pipeline.Batch
-	next   int64 // offset: records so far
-	counts pipeline.Counts
-	cut    []byte // survivors of one batch
+
+	next    int64 // offset: records judged so far
+	counts  pipeline.Counts
+	workers sync.WaitGroup
+
+	mu     sync.Mutex
+	ended  bool // no chunk that is not under way will be
+	err    error
+	broken chan struct{}  // closed with ended, if that is not the end of input
+	busy   sync.WaitGroup // chunks under way
 }
 
-func (f *door) input(ctx context.Context, name string) error {
-	src, title := f.cfg.Stdin, "stdin"
-	if name != Stdin {
-		file, err := os.Open(name)
-		if err != nil {
-			return openError(name, err)
-		}
-		defer file.Close()
-		src, title = file, name
-	}
-	r := newReader(src, title, f.cfg.MaxLine)
-	for {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("filter %s after line %d: %w", title, r.above, err)
-		}
-		c, err := r.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := f.judge(c, title); err != nil {
-			return err
-		}
-	}
+// Open looks for all inputs, and reads the header of the first where they have
+// one.
+func Open(cfg Config) (*Door, error) {
+	d := &Door{cfg: cfg, broken: make(chan struct{})}
+	var err error
+	d.stream, err = openStream(&d.cfg, d.broken)
+	return d, err
 }
 
-// judge takes a chunk through the shard in as many batches as the clock asks
-// for.
-func (f *door) judge(c *chunk, title string) error {
-	wall := f.cfg.Wall().UnixMilli()
-	for from := 0; from < len(c.records); {
-		now, n := wall, len(c.records)-from
-		if f.cfg.Clock != nil {
-			now, n = f.cfg.Clock.now(n)
+// HasHeader reports whether a header was found: where all inputs are empty there
+// is none.
+func (d *Door) HasHeader() bool { return d.stream.header != nil }
+
+// Columns are the names in the header, in order, nil where rows have no columns.
+func (d *Door) Columns() []string { return d.stream.columns }
+
+// Close closes a door through which nothing goes.
+func (d *Door) Close() error { return d.stream.close() }
+
+// Filter judges the inputs' records with shard, which must be fresh and have these
+// rules, and writes those that go out. It commits as it goes and returns what it
+// counted, also beside an error: everything counted has been written. An error of
+// an output wraps [ErrOutput] and what the output said.
+//
+// It leaves nothing behind but, after an error, a Read of Stdin that waits and
+// cannot be ended.
+func (d *Door) Filter(ctx context.Context, rules pipeline.Config, shard *pipeline.Shard) (pipeline.Counts, error) {
+	d.rules, d.shard = rules, shard
+	if err := d.begin(); err != nil {
+		return d.counts, err
+	}
+	defer context.AfterFunc(ctx, func() {
+		d.end(fmt.Errorf("filter %s: %w", d.stream.where(), ctx.Err()))
+	})()
+	done := make(chan struct{})
+	go func() {
+		d.workers.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-d.broken:
+		d.busy.Wait()
+		if !d.stream.interrupt() {
+			return d.counts, d.err // with a Read that waits
 		}
-		f.fill(c.records[from:from+n], now)
-		f.shard.Process(&f.batch)
-		if err := f.emit(c, from); err != nil {
-			return err
+		<-done
+	}
+	return d.counts, errors.Join(d.err, d.stream.close())
+}
+
+// begin writes the header and starts the workers.
+func (d *Door) begin() error {
+	header := d.stream.header
+	if err := d.put(header, header, header); err != nil {
+		return errors.Join(err, d.stream.close())
+	}
+	n := d.cfg.Workers
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0) + 2 // while one waits for its input and one for its output
+	}
+	for range n {
+		identifier, err := pipeline.NewIdentifier(d.rules)
+		if err != nil {
+			d.end(err)
+			d.workers.Wait()
+			return errors.Join(err, d.stream.close())
 		}
-		if f.cfg.Progress != nil {
-			f.cfg.Progress(&f.counts)
-		}
-		if stop := f.batch.Stopped; stop != nil {
-			return &StoppedError{title, c.lineNumber(from + len(f.batch.Outcomes)), stop.Reason}
-		}
-		from += n
+		d.workers.Go(func() { d.work(&chunk{}, identifier) })
 	}
 	return nil
 }
 
-// fill makes the batch of records.
-func (f *door) fill(records []pipeline.Record, now int64) {
-	b := &f.batch
-	b.Now, b.First, b.Next = now, f.next, f.next+int64(len(records))
-	b.Records = records
-	b.Offsets = b.Offsets[:0]
-	for i := range records {
-		b.Offsets = append(b.Offsets, f.next+int64(i))
+// work carries chunks until there are no more.
+func (d *Door) work(c *chunk, identifier *pipeline.Identifier) {
+	for d.read(c) {
+		d.carry(c, identifier)
+		d.stream.release(c)
+		d.busy.Done()
 	}
-	f.next = b.Next
 }
 
-// emit writes the survivors of the batch, which begins at record from of c, and
-// then lets the shard keep what it learned.
-func (f *door) emit(c *chunk, from int) error {
-	b := &f.batch
-	f.cut = f.cut[:0]
-	for i := 0; i < len(b.Outcomes); {
-		if b.Outcomes[i].Fate != pipeline.Out {
-			i++
+// read is the first step. It reports whether there is a chunk to carry.
+func (d *Door) read(c *chunk) bool {
+	if !d.stream.lock() {
+		return false
+	}
+	defer d.stream.unlock()
+	if d.over() {
+		return false
+	}
+	more, err := d.stream.next(c)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return false
+	}
+	if !more {
+		d.ended, d.err = true, err
+		return false
+	}
+	d.busy.Add(1)
+	c.batch.Now = d.cfg.Wall().UnixMilli()
+	c.before, c.turn = d.stream.last, newTurn()
+	d.stream.last = c.turn
+	return true
+}
+
+// over is whether nothing more is to be read.
+func (d *Door) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ended
+}
+
+// carry takes a chunk that was read through the other steps.
+func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
+	c.cut(d.cfg.Rows, d.cfg.MaxLine)
+	identifier.Identify(&c.batch)
+	if c.unclosed && len(c.batch.Records) > 0 {
+		// Nobody knows what stands between quotes that do not close.
+		c.batch.IDs.Spoil(len(c.batch.Records) - 1)
+	}
+	if !<-c.before.judged {
+		c.turn.judged <- false
+		c.turn.written <- false
+		return
+	}
+	d.judge(c)
+	c.turn.judged <- c.err == nil
+	c.sort(d.cfg.Divert != nil, d.cfg.Duplicates != nil)
+	if !<-c.before.written {
+		c.turn.written <- false
+		return
+	}
+	err := d.write(c)
+	if err == nil {
+		err = c.err
+	}
+	c.turn.written <- err == nil
+	if err != nil {
+		d.end(err)
+	}
+}
+
+// judge decides what becomes of the records. A policy may end the stream within
+// the chunk.
+func (d *Door) judge(c *chunk) {
+	c.number(d.next)
+	d.next = c.batch.Next
+	d.shard.Process(&c.batch)
+	if stop := c.batch.Stopped; stop != nil {
+		at := c.lines[len(c.batch.Outcomes)].start
+		c.err = &StoppedError{c.name, c.lineAt(at), stop.Reason}
+	}
+	d.shard.Seal()
+	d.shard.Commit()
+}
+
+// write writes and counts.
+func (d *Door) write(c *chunk) error {
+	if err := d.put(c.text, c.diverted, c.duplicates); err != nil {
+		return err
+	}
+	d.counts.Plus(&c.batch.Counts)
+	if d.cfg.Progress != nil {
+		d.cfg.Progress(Progress{&d.counts, d.stream.read.Load(), d.stream.size})
+	}
+	return nil
+}
+
+// put writes to the outputs that there are.
+func (d *Door) put(survivors, diverted, duplicates []byte) error {
+	for _, o := range []struct {
+		what string
+		to   io.Writer
+		text []byte
+	}{{"survivors", d.cfg.Output, survivors}, {"diverted lines", d.cfg.Divert, diverted}, {"duplicates", d.cfg.Duplicates, duplicates}} {
+		if o.to == nil || len(o.text) == 0 {
 			continue
 		}
-		run := c.lines[from+i]
-		for i++; i < len(b.Outcomes) && b.Outcomes[i].Fate == pipeline.Out && c.lines[from+i].start == run.end; i++ {
-			run.end = c.lines[from+i].end
+		if _, err := o.to.Write(o.text); err != nil {
+			return fmt.Errorf("%w %s: %w", ErrOutput, o.what, plain(err))
 		}
-		f.cut = append(f.cut, c.text[run.start:run.end]...)
-	}
-	if len(f.cut) > 0 {
-		if _, err := f.cfg.Output.Write(f.cut); err != nil {
-			return fmt.Errorf("%w: %w", ErrOutput, err)
-		}
-	}
-	f.shard.Seal()
-	f.shard.Commit()
-	f.counts.Plus(&b.Counts)
-	if f.cfg.Clock != nil {
-		f.cfg.Clock.learn(b.Counts.Verdicts[pipeline.Unique] - b.Counts.Marked(pipeline.Unlearned))
 	}
 	return nil
 }
 
-func openError(name string, err error) error { return fmt.Errorf("open %s: %w", name, plain(err)) }
-
-// plain drops the system call and the path from what os says: the message names
-// the file already, and the user does not know the call.
-func plain(err error) error {
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return path.Err
+// end ends the stream for a reason, if there is none yet. It goes before an error
+// of reading, which is later in the stream.
+func (d *Door) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.broken:
+	default:
+		d.ended, d.err = true, err
+		close(d.broken)
 	}
-	return err
 }

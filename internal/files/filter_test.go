@@ -16,37 +16,54 @@ import (
 	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/window"
 )
 
 const maxLine = 64 << 20
 
-// newShard is a shard of the whole line with room for capacity IDs a generation.
-func newShard(t *testing.T, capacity uint64, change func(*pipeline.Config)) *pipeline.Shard {
+// rules judge the whole line, with room for capacity IDs.
+func rules(t *testing.T, capacity uint64, change func(*pipeline.Config)) pipeline.Config {
 	t.Helper()
-	params, err := filter.Size(max(capacity, 1000)*filter.Generations, 1e-6, filter.Compact)
+	params, err := filter.SingleSize(max(capacity, 1000), 1e-6)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := pipeline.Config{
-		Keys: []string{"value"}, Time: "arrival", TimeFormat: "auto", Kind: "sliced",
+		Keys: []string{"value"}, Time: pipeline.TimeNone, Kind: "single",
 		Window: window.Config{Span: 24 * time.Hour, GenerationCapacity: capacity},
-		NewSet: func() (filter.Set, error) { return filter.NewSliced(params) },
+		NewSet: func() (filter.Set, error) { return filter.NewSingle(params) },
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	s, err := pipeline.NewShard(cfg, pipeline.Partition{Topic: "files"}, false)
+	return cfg
+}
+
+// run filters by rules.
+func run(t *testing.T, ctx context.Context, cfg Config, rules pipeline.Config) (pipeline.Counts, error) {
+	t.Helper()
+	if cfg.MaxLine == 0 {
+		cfg.MaxLine = maxLine
+	}
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
+	door, err := Open(cfg)
+	if err != nil {
+		return pipeline.Counts{}, err
+	}
+	rules.IDs.Table = keys.Table{Kind: cfg.Rows, Header: door.Columns()}
+	shard, err := pipeline.NewShard(rules, pipeline.Partition{Topic: "files"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	counts, err := door.Filter(ctx, rules, shard)
+	if fault := errors.Join(counts.Check(), shard.Close()); fault != nil {
+		t.Error(fault)
+	}
+	return counts, err
 }
 
 func key(spec string) func(*pipeline.Config) {
@@ -57,8 +74,7 @@ func key(spec string) func(*pipeline.Config) {
 func filterAll(t *testing.T, src io.Reader, limit int, change func(*pipeline.Config)) (string, pipeline.Counts, error) {
 	t.Helper()
 	var out bytes.Buffer
-	counts, err := Filter(context.Background(),
-		Config{Stdin: src, Output: &out, MaxLine: limit, Wall: time.Now}, newShard(t, 1<<15, change))
+	counts, err := run(t, t.Context(), Config{Stdin: src, Output: &out, MaxLine: limit}, rules(t, 1<<18, change))
 	return out.String(), counts, err
 }
 
@@ -127,7 +143,7 @@ func TestACarriageReturnIsNotPartOfTheID(t *testing.T) {
 // was read; every line before it is out.
 func TestALineOverTheLimitIsAnError(t *testing.T) {
 	const limit = 100
-	for _, before := range []int{0, 1, 3, readSize / 4} {
+	for _, before := range []int{0, 1, 3, chunkSize / 4} {
 		for _, end := range []string{"", "\n", "\r\n", "\nmore\n"} {
 			head := strings.Repeat("x\n", before)
 			wantOut := ""
@@ -192,9 +208,7 @@ func (w failing) Write([]byte) (int, error) { return 0, w.err }
 
 func TestAWriteErrorIsNamed(t *testing.T) {
 	full := errors.New("no space left")
-	_, err := Filter(context.Background(), Config{
-		Stdin: strings.NewReader("a\n"), Output: failing{full}, MaxLine: maxLine, Wall: time.Now,
-	}, newShard(t, 10, nil))
+	_, err := run(t, t.Context(), Config{Stdin: strings.NewReader("a\n"), Output: failing{full}}, rules(t, 10, nil))
 	if !errors.Is(err, ErrOutput) || !errors.Is(err, full) {
 		t.Errorf("error %v, want ErrOutput and %v", err, full)
 	}
@@ -203,9 +217,7 @@ func TestAWriteErrorIsNamed(t *testing.T) {
 func TestACancelledFilterIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := Filter(ctx, Config{
-		Stdin: strings.NewReader("a\n"), Output: io.Discard, MaxLine: maxLine, Wall: time.Now,
-	}, newShard(t, 10, nil))
+	_, err := run(t, ctx, Config{Stdin: strings.NewReader("a\n"), Output: io.Discard}, rules(t, 10, nil))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
@@ -217,9 +229,8 @@ func TestAStopNamesFileAndLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	counts, err := Filter(context.Background(), Config{
-		Inputs: []string{name}, Output: &out, MaxLine: maxLine, Wall: time.Now,
-	}, newShard(t, 10, func(c *pipeline.Config) { c.Keys, c.OnMissing = []string{"json:id"}, pipeline.Fail }))
+	counts, err := run(t, t.Context(), Config{Inputs: []string{name}, Output: &out},
+		rules(t, 10, func(c *pipeline.Config) { c.Keys, c.OnMissing = []string{"json:id"}, pipeline.Fail }))
 	stopped := (*StoppedError)(nil)
 	if !errors.As(err, &stopped) || *stopped != (StoppedError{name, 4, pipeline.ReasonMissing}) {
 		t.Errorf("error %v, want a stop before line 4", err)
@@ -285,42 +296,4 @@ func testSeed(t *testing.T) uint64 {
 	}
 	t.Logf("STREAMDEDUP_SEED=%d", seed)
 	return seed
-}
-
-// With the clock of a single window all generations fill one after the other,
-// none is forgotten, and what does not fit any more passes unlearned. Where the
-// batches end does not matter.
-func TestFillClockUsesAllGenerationsAndForgetsNone(t *testing.T) {
-	const capacity = 100
-	const distinct = capacity*filter.Generations + 50
-	var in strings.Builder
-	for range 3 {
-		for i := range distinct {
-			fmt.Fprintf(&in, "%d\n%d\n", i, i)
-		}
-	}
-	for kind, src := range map[string]io.Reader{
-		"whole":    strings.NewReader(in.String()),
-		"bytewise": iotest.OneByteReader(strings.NewReader(in.String())),
-	} {
-		shard := newShard(t, capacity, nil)
-		counts, err := Filter(context.Background(), Config{
-			Stdin: src, Output: io.Discard, MaxLine: maxLine, Wall: time.Now,
-			Clock: &FillClock{Slice: (24*time.Hour).Milliseconds()/filter.Sealed + 1, Capacity: capacity},
-		}, shard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := counts.Marked(pipeline.Unlearned), uint64(6*50); got != want {
-			t.Errorf("read %s: %d unlearned, want %d", kind, got, want)
-		}
-		if got, want := counts.Verdicts[pipeline.Unique], uint64(capacity*filter.Generations+6*50); got != want {
-			t.Errorf("read %s: %d unique, want %d", kind, got, want)
-		}
-		for age, load := range shard.Stats().Loads {
-			if load != capacity {
-				t.Errorf("read %s: generation of age %d has %d IDs, want %d", kind, age, load, capacity)
-			}
-		}
-	}
 }

@@ -6,157 +6,207 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/streamdedup/streamdedup/pipeline"
+	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
 const (
-	// readSize is how much is asked for at once: enough for a batch of thousands
-	// of usual lines, little enough to stay in the second-level cache.
-	readSize = 512 << 10
+	// firstRead is how much is read of an input before the first chunk of it: a
+	// byte order mark and a header stand there.
+	firstRead = 64 << 10
 	// maxEmptyReads is after how many reads of nothing an input counts as broken.
 	maxEmptyReads = 100
 )
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
-// span is where a record's line stands in a chunk, its end included.
-type span struct{ start, end int }
-
-// chunk is a run of whole lines of one input. It is good until the next one is
-// read.
-type chunk struct {
-	text    []byte
-	records []pipeline.Record // a view of each line that is not empty
-	lines   []span            // the line of each record
-	above   int               // lines of the input before the chunk
-}
-
-// lineNumber is the number of record i's line in its input, counted from 1.
-func (c *chunk) lineNumber(i int) int {
-	return c.above + bytes.Count(c.text[:c.lines[i].start], []byte{'\n'}) + 1
-}
-
-// reader cuts one input into chunks.
+// reader cuts one input into chunks of whole records.
 type reader struct {
-	src     io.Reader
-	name    string
+	src     *input
+	csv     bool
 	maxLine int
 
-	buf        []byte
-	start, end int   // what was read and not given out yet: buf[start:end]
-	scanned    int   // no line ends in buf[start:scanned]
-	above      int   // lines given out
-	begun      bool  // the byte order mark has been looked for
-	failed     error // why there is no more, io.EOF included
-	out        chunk
+	rest    []byte // read, and not in a chunk yet
+	scanned int    // where in rest to look for ends of records
+	rows    rowScanner
+	above   int   // lines in chunks so far
+	failed  error // why there is no more, io.EOF included
 }
 
-func newReader(src io.Reader, name string, maxLine int) *reader {
-	return &reader{src: src, name: name, maxLine: maxLine, buf: make([]byte, readSize)}
+func newReader(src *input, rows keys.TableKind, maxLine int) *reader {
+	return &reader{src: src, csv: rows == keys.CSV, maxLine: maxLine}
 }
 
-// next is the next chunk, or io.EOF after the last. Every whole line before an
-// error is given out before the error is.
-func (r *reader) next() (*chunk, error) {
-	for {
-		r.skipMark()
-		if i := bytes.LastIndexByte(r.buf[r.scanned:r.end], '\n'); i >= 0 {
-			return r.give(r.scanned + i + 1)
+// begin reads the start of the input and drops a byte order mark there.
+func (r *reader) begin() {
+	r.rest = make([]byte, 0, firstRead)
+	for more := true; more; {
+		r.rest = r.read(r.rest)
+		if r.rest, more = withoutMark(r.rest); r.failed != nil {
+			break
 		}
-		r.scanned = r.end
-		if r.end-r.start > r.maxLine+len("\r") {
-			r.failed = r.tooLong(r.above + 1)
+	}
+}
+
+// header takes the first record off the input, its end included. It is nil where
+// there is none.
+func (r *reader) header() ([]byte, error) {
+	for {
+		if end := r.firstEnd(); end > 0 {
+			line := bytes.Clone(r.rest[:end])
+			r.above += bytes.Count(line, newline)
+			r.rest, r.scanned, r.rows = r.rest[end:], 0, rowScanner{}
+			if len(withoutEnd(line)) > 0 {
+				return line, nil
+			}
+			continue
 		}
 		switch {
-		case r.failed == nil:
-			r.read()
-		case errors.Is(r.failed, io.EOF) && r.start < r.end:
-			r.room(1)
-			r.buf[r.end] = '\n'
-			r.end++
-			return r.give(r.end)
-		default:
+		case len(r.rest) > r.maxLine+len("\r"):
+			return nil, r.tooLong(r.above + 1)
+		case errors.Is(r.failed, io.EOF) && len(r.rest) > 0:
+			if r.rest = withEnd(r.rest); r.firstEnd() == 0 {
+				return nil, fmt.Errorf("read %s line %d: the quotes of its header do not close", r.src.name, r.above+1)
+			}
+		case errors.Is(r.failed, io.EOF):
+			return nil, nil
+		case r.failed != nil:
 			return nil, r.failed
+		default:
+			if cap(r.rest) == len(r.rest) {
+				r.rest = append(make([]byte, 0, 2*len(r.rest)+firstRead), r.rest...)
+			}
+			r.rest = r.read(r.rest)
 		}
 	}
 }
 
-// skipMark drops a byte order mark at the start of the input.
-func (r *reader) skipMark() {
-	have := r.buf[r.start:r.end]
-	if r.begun || r.failed == nil && len(have) < len(byteOrderMark) && bytes.HasPrefix(byteOrderMark, have) {
-		return
+// firstEnd is where the first record of rest ends, 0 if it does not.
+func (r *reader) firstEnd() int {
+	if !r.csv {
+		return bytes.IndexByte(r.rest, '\n') + 1
 	}
-	r.begun = true
-	if bytes.HasPrefix(have, byteOrderMark) {
-		r.start += len(byteOrderMark)
-		r.scanned = r.start
+	var rows rowScanner
+	if ends, _ := rows.scan(r.rest, 0, nil); len(ends) > 0 {
+		return ends[0]
+	}
+	return 0
+}
+
+// next fills c with what there is, at least one record, and reports whether there
+// was one: else failed says why not. Every whole record before an error is given
+// out. Before it makes the chunk larger than it is it asks grow.
+func (r *reader) next(c *chunk, grow func(*chunk) bool) bool {
+	if len(r.rest) >= cap(c.text) {
+		if !grow(c) {
+			return false
+		}
+		c.text = make([]byte, 0, len(r.rest)+firstRead)
+	}
+	c.text, c.ends, c.unclosed = append(c.text[:0], r.rest...), c.ends[:0], false
+	if r.rest = r.rest[:0]; cap(r.rest) > chunkSize {
+		r.rest = nil // of a long line
+	}
+	for {
+		end := 0
+		if c.ends = r.ends(c.text, c.ends); len(c.ends) > 0 {
+			end = c.ends[len(c.ends)-1]
+		}
+		full := len(c.text) == cap(c.text)
+		switch {
+		case end > 0 && (full || !r.src.packed || r.failed != nil):
+			r.give(c, end)
+			return true
+		case end == 0 && len(c.text) > r.maxLine+len("\r"):
+			r.failed = r.tooLong(r.above + 1)
+			return false
+		case r.failed == nil:
+			if full {
+				if !grow(c) {
+					return false
+				}
+				c.text = append(make([]byte, 0, min(2*cap(c.text), r.maxLine+2*firstRead)), c.text...)
+			}
+			c.text = r.read(c.text)
+		case errors.Is(r.failed, io.EOF) && len(c.text) > 0:
+			c.text = withEnd(c.text)
+			if c.ends = r.ends(c.text, c.ends); len(c.ends) == 0 {
+				c.unclosed = true
+				c.ends = append(c.ends, len(c.text))
+			}
+			r.give(c, len(c.text))
+			return true
+		default:
+			return false
+		}
 	}
 }
 
-// read reads once, at least one byte or an error.
-func (r *reader) read() {
-	r.room(min(readSize, r.end-r.start+readSize/8))
+// ends appends where records of text end: each row of CSV, else the last line.
+func (r *reader) ends(text []byte, ends []int) []int {
+	if r.csv {
+		ends, r.scanned = r.rows.scan(text, r.scanned, ends)
+		return ends
+	}
+	if i := bytes.LastIndexByte(text[r.scanned:], '\n'); i >= 0 {
+		ends = append(ends, r.scanned+i+1)
+	}
+	r.scanned = len(text)
+	return ends
+}
+
+// give ends the chunk at end and keeps what follows for the next.
+func (r *reader) give(c *chunk, end int) {
+	c.name, c.above = r.src.name, r.above
+	r.rest = append(r.rest, c.text[end:]...)
+	c.text = c.text[:end]
+	r.above += bytes.Count(c.text, newline)
+	r.scanned -= end
+	r.rows.moved(end)
+}
+
+// read appends what one Read gives, at least one byte or an error, to text, which
+// has room.
+func (r *reader) read(text []byte) []byte {
 	for range maxEmptyReads {
-		n, err := r.src.Read(r.buf[r.end:])
-		r.end += n
+		n, err := r.src.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
 		if errors.Is(err, io.EOF) {
 			r.failed = io.EOF
 		} else if err != nil {
-			r.failed = fmt.Errorf("read %s after line %d: %w", r.name, r.above, plain(err))
+			r.failed = fmt.Errorf("read %s after line %d: %w", r.src.name, r.above+bytes.Count(text, newline), plain(err))
 		}
 		if n > 0 || err != nil {
-			return
+			return text
 		}
 	}
-	r.failed = fmt.Errorf("read %s after line %d: %w", r.name, r.above, io.ErrNoProgress)
-}
-
-// room makes space for n more bytes behind those not given out yet.
-func (r *reader) room(n int) {
-	if len(r.buf)-r.end >= n {
-		return
-	}
-	pending := r.end - r.start
-	to := r.buf
-	if len(r.buf)-pending < n {
-		to = make([]byte, max(2*len(r.buf), pending+n))
-	}
-	copy(to, r.buf[r.start:r.end])
-	r.buf, r.scanned = to, r.scanned-r.start
-	r.start, r.end = 0, pending
-}
-
-// give cuts buf[start:end], which ends with a line's end, into lines. It ends
-// before a line that is too long.
-func (r *reader) give(end int) (*chunk, error) {
-	c := &r.out
-	c.text, c.above = r.buf[r.start:end], r.above
-	c.records, c.lines = c.records[:0], c.lines[:0]
-	for at := 0; at < len(c.text); r.above++ {
-		next := at + bytes.IndexByte(c.text[at:], '\n') + 1
-		line := c.text[at : next-1]
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		if len(line) > r.maxLine {
-			r.failed = r.tooLong(r.above + 1)
-			c.text = c.text[:at]
-			end = r.start + at
-			// What follows must not be given out.
-			r.end = end
-			break
-		}
-		if len(line) > 0 {
-			c.records = append(c.records, pipeline.Record{Value: line, Time: -1})
-			c.lines = append(c.lines, span{at, next})
-		}
-		at = next
-	}
-	r.start, r.scanned = end, end
-	return c, nil
+	r.failed = fmt.Errorf("read %s after line %d: %w", r.src.name, r.above, io.ErrNoProgress)
+	return text
 }
 
 func (r *reader) tooLong(line int) error {
-	return fmt.Errorf("read %s line %d: it is longer than %d bytes: %w", r.name, line, r.maxLine, ErrLineTooLong)
+	if r.csv && r.rows.quoted {
+		return fmt.Errorf("read %s line %d: its quotes do not close within %d bytes: %w", r.src.name, line, r.maxLine, ErrLineTooLong)
+	}
+	return tooLong(r.src.name, line, r.maxLine)
+}
+
+func tooLong(name string, line, limit int) error {
+	return fmt.Errorf("read %s line %d: it is longer than %d bytes: %w", name, line, limit, ErrLineTooLong)
+}
+
+var newline = []byte{'\n'}
+
+// withEnd is a last line, which may lack its line feed.
+func withEnd(line []byte) []byte {
+	if line[len(line)-1] == '\n' {
+		return line // between quotes
+	}
+	return append(line, '\n')
+}
+
+// withoutEnd is a line without its line feed, and the carriage return before it.
+func withoutEnd(line []byte) []byte {
+	line = line[:len(line)-1]
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
 }

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"testing/iotest"
+
+	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
 // FuzzReader holds that, whatever the bytes and however they arrive:
 //   - the records are the input's lines but the empty ones, in order, each
 //     without its end, up to the first that is too long;
+//   - rows of CSV are those of a scanner that looks at one byte at a time;
 //   - each record's line is cut from the input, end included; only the last may
 //     have a line feed that the input lacks;
 //   - a line that is too long is an error, anything else ends with io.EOF;
@@ -18,27 +22,25 @@ import (
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "a", "a\n", "a\r\n\r\nb", "\xef\xbb\xbfa\n\xef\xbb\xbf", "\xef\xbb", "\r", "12345678\n123456789\nx\n",
+		"\"a\nb\",c\nd", "a,\"\"\"\n\"\nb", "\"a\nb\n", "a\"b\nc", "\"a\"", "\"\"", "\"\"\n\"\"\"", "\"a\"x\"\n\"\n",
 	} {
-		f.Add([]byte(seed))
+		f.Add([]byte(seed), uint8(3))
 	}
 	const limit = 8
-	f.Fuzz(func(t *testing.T, in []byte) {
-		want, tooLong := linesOf(in, limit)
-		for kind, src := range map[string]io.Reader{
-			"whole":    bytes.NewReader(in),
-			"bytewise": iotest.OneByteReader(bytes.NewReader(in)),
-			"at EOF":   iotest.DataErrReader(bytes.NewReader(in)),
-		} {
-			got, err := readAll(newReader(src, "input", limit))
-			if tooLong != errors.Is(err, ErrLineTooLong) || !tooLong && !errors.Is(err, io.EOF) {
-				t.Fatalf("read %s: error %v, a line is too long: %v", kind, err, tooLong)
-			}
-			if len(got) != len(want) {
-				t.Fatalf("read %s: %d records, want %d", kind, len(got), len(want))
-			}
-			for i := range got {
-				if got[i] != want[i] {
-					t.Fatalf("read %s: record %d is %+v, want %+v", kind, i, got[i], want[i])
+	f.Fuzz(func(t *testing.T, in []byte, size uint8) {
+		for _, rows := range []keys.TableKind{keys.NoTable, keys.CSV} {
+			want, tooLong := linesOf(in, rows, limit)
+			for kind, src := range map[string]io.Reader{
+				"whole":    bytes.NewReader(in),
+				"bytewise": iotest.OneByteReader(bytes.NewReader(in)),
+				"at EOF":   iotest.DataErrReader(bytes.NewReader(in)),
+			} {
+				got, err := readAll(newReader(&input{Reader: src, name: "input"}, rows, limit), int(size), limit)
+				if tooLong != errors.Is(err, ErrLineTooLong) || !tooLong && !errors.Is(err, io.EOF) {
+					t.Fatalf("rows %d read %s: error %v, a line is too long: %v", rows, kind, err, tooLong)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("rows %d read %s: records %+v, want %+v", rows, kind, got, want)
 				}
 			}
 		}
@@ -51,36 +53,66 @@ type line struct {
 	number      int
 }
 
-func readAll(r *reader) ([]line, error) {
+// readAll reads in chunks of that size.
+func readAll(r *reader, size, limit int) ([]line, error) {
 	var all []line
+	r.begin()
 	for {
-		c, err := r.next()
-		if err != nil {
-			return all, err
+		c := &chunk{text: make([]byte, 0, size+1)}
+		if !r.next(c, func(*chunk) bool { return true }) {
+			return all, r.failed
 		}
-		for i := range c.records {
-			s := c.lines[i]
-			all = append(all, line{string(c.records[i].Value), string(c.text[s.start:s.end]), c.lineNumber(i)})
+		c.cut(map[bool]keys.TableKind{true: keys.CSV}[r.csv], limit)
+		for i, s := range c.lines {
+			all = append(all, line{string(c.batch.Records[i].Value), string(c.text[s.start:s.end]), c.lineAt(s.start)})
+		}
+		if c.err != nil {
+			return all, c.err
 		}
 	}
 }
 
 // linesOf is what a reader does, said in the simplest way.
-func linesOf(in []byte, limit int) (all []line, tooLong bool) {
+func linesOf(in []byte, rows keys.TableKind, limit int) (all []line, tooLong bool) {
 	in = bytes.TrimPrefix(in, byteOrderMark)
-	for number := 1; len(in) > 0; number++ {
-		text, rest, ended := bytes.Cut(in, []byte("\n"))
-		value := bytes.TrimSuffix(text, []byte("\r"))
+	for number := 1; len(in) > 0; {
+		end := endOf(in, rows)
+		if end == 0 {
+			if end = len(in); in[end-1] != '\n' {
+				in = append(bytes.Clone(in), '\n')
+				end++
+			}
+		}
+		text := in[:end]
+		value := bytes.TrimSuffix(text[:end-1], []byte("\r"))
 		if len(value) > limit {
 			return all, true
 		}
 		if len(value) > 0 {
-			all = append(all, line{string(value), string(text) + "\n", number})
+			all = append(all, line{string(value), string(text), number})
 		}
-		if !ended {
-			break
-		}
-		in = rest
+		number += bytes.Count(text, newline)
+		in = in[end:]
 	}
 	return all, false
+}
+
+// endOf is where the first record ends, 0 if it does not.
+func endOf(in []byte, rows keys.TableKind) int {
+	quoted, start := false, true
+	for i := 0; i < len(in); i++ {
+		switch c := in[i]; {
+		case quoted && c == '"' && i+1 < len(in) && in[i+1] == '"':
+			i++
+		case quoted && c == '"':
+			quoted = false
+		case quoted:
+		case c == '"' && start && rows == keys.CSV:
+			quoted = true
+		case c == '\n':
+			return i + 1
+		}
+		start = in[i] == ',' && !quoted
+	}
+	return 0
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/streamdedup/streamdedup/internal/files"
+)
+
+// outputs are the files that filter writes.
+type outputs []*files.Output
+
+// openOutputs opens what filter writes to, and puts it in cfg. None may be an
+// input, or another of them: it would be destroyed, or grow for ever.
+func (a *app) openOutputs(s *filterSettings, inputs []string, cfg *files.Config) (out outputs, err error) {
+	cfg.Output = a.stdout
+	var taken []named
+	for _, name := range inputs {
+		taken = append(taken, fileNamed("input "+name, name))
+	}
+	if s.output == files.Stdin {
+		if stdout, ok := a.stdout.(stdoutWriter).Writer.(*os.File); ok {
+			info, _ := stdout.Stat()
+			if err := free(named{"stdout", "", info}, taken); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, o := range []struct {
+		flag, name string
+		to         *io.Writer
+	}{{"-o", s.output, &cfg.Output}, {"--divert", s.divert, &cfg.Divert}, {"--duplicates", s.duplicates, &cfg.Duplicates}} {
+		if o.name == "" || o.flag == "-o" && o.name == files.Stdin {
+			continue
+		}
+		this := fileNamed(o.flag+" "+o.name, o.name)
+		if err := free(this, taken); err != nil {
+			return nil, errors.Join(err, out.abandon())
+		}
+		taken = append(taken, this)
+		file, err := files.Create(o.name)
+		if err != nil {
+			return nil, errors.Join(err, out.abandon())
+		}
+		out = append(out, file)
+		*o.to = file
+	}
+	return out, nil
+}
+
+// named is a file under the name that a message gives it.
+type named struct {
+	as   string
+	path string      // "" where only info is known
+	info os.FileInfo // nil where there is none yet
+}
+
+func fileNamed(as, name string) named {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		path = name
+	}
+	info, _ := os.Stat(name)
+	return named{as, path, info}
+}
+
+// free refuses a file that is one of the others. Pipes and devices may be.
+func free(f named, others []named) error {
+	for _, o := range others {
+		same := f.path != "" && f.path == o.path
+		if f.info != nil && o.info != nil {
+			same = f.info.Mode().IsRegular() && os.SameFile(f.info, o.info)
+		}
+		if same {
+			return withHint(usagef("%s is %s as well", f.as, o.as), "write to another file and rename it in the end")
+		}
+	}
+	return nil
+}
+
+// end completes the files, or after an error leaves them as they are and says
+// where.
+func (o outputs) end(err error) error {
+	if err != nil {
+		return o.incomplete(errors.Join(err, o.abandon()))
+	}
+	for i, file := range o {
+		if err := file.Finish(); err != nil {
+			return o[i:].incomplete(errors.Join(err, o[i+1:].abandon()))
+		}
+	}
+	return nil
+}
+
+func (o outputs) abandon() error {
+	var errs []error
+	for _, file := range o {
+		errs = append(errs, file.Abandon())
+	}
+	return errors.Join(errs...)
+}
+
+// incomplete adds to err where the part of the output is that was written.
+func (o outputs) incomplete(err error) error {
+	var names []string
+	for _, file := range o {
+		if file.Incomplete() {
+			names = append(names, file.Written())
+		}
+	}
+	if len(names) == 0 {
+		return err
+	}
+	return withHint(err, strings.TrimSpace(hintOf(err)+"\nwhat was written until then is in "+oneOf(names)))
+}

@@ -1,0 +1,54 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+var (
+	// ErrLineTooLong is returned for a line longer than [Config.MaxLine].
+	ErrLineTooLong = errors.New("line too long")
+	// ErrOutput wraps what an output said.
+	ErrOutput = errors.New("write")
+	// ErrHeader is returned for an input whose header is not that of the first.
+	ErrHeader = errors.New("another header")
+	// ErrDamaged is returned for compressed input that is damaged or cut short.
+	ErrDamaged = errors.New("compressed data is damaged or cut short")
+)
+
+// StoppedError is returned when a policy lets the stream go no further. All
+// survivors before the line have been written.
+type StoppedError struct {
+	Input  string
+	Line   int
+	Reason pipeline.Reason
+}
+
+func (e *StoppedError) Error() string {
+	why := e.Reason.String()
+	switch e.Reason {
+	case pipeline.ReasonMissing:
+		why = "it has no ID"
+	case pipeline.ReasonInvalid:
+		why = "it is malformed before its ID"
+	case pipeline.ReasonLate:
+		why = "it is late"
+	case pipeline.ReasonFull:
+		why = "the filter is full"
+	}
+	return fmt.Sprintf("stop before %s line %d: %s", e.Input, e.Line, why)
+}
+
+func openError(name string, err error) error { return fmt.Errorf("open %s: %w", name, plain(err)) }
+
+// plain drops the system call and the path from what os says: the message names
+// the file already, and the user does not know the call.
+func plain(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
