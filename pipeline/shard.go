@@ -34,6 +34,7 @@ type Shard struct {
 	limit     SizeLimit
 	log       changeLog
 	sample    sample
+	hot       hotIDs
 	gap       bool // the changelog lacks what lies before the first commit
 
 	in      window.Batch // views into scratch
@@ -122,6 +123,7 @@ func (s *Shard) judge(b *Batch, from, to int) int {
 	observed, full := s.window.Observe(&s.in)
 	s.log.take(&s.in)
 	s.audit(b, from, observed)
+	s.look(b, from, observed)
 	if observed < n {
 		stop = s.stop(b, from+observed, windowReason(full), nil)
 	}

@@ -55,7 +55,7 @@ func (e *Engine) publish() {
 		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted}
 		if p.shard != nil {
 			ps.Restored, ps.Next, ps.Window = true, p.shard.Next(), p.stats()
-			ps.Sample = p.shard.SampleStats()
+			ps.Hot, ps.Sample = p.shard.Hot(), p.shard.SampleStats()
 		}
 		s.Partitions = append(s.Partitions, ps)
 	}
