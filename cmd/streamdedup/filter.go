@@ -107,8 +107,8 @@ func (s *filterSettings) oneWindow(peakGiven bool) {
 // check refuses key and time specs that do not parse, and a list of IDs that has
 // others.
 func (j *judging) check() error {
-	if _, err := keys.Parse(j.keys, 0, j.ids); err != nil {
-		return usagef("--key: %w", err)
+	if _, err := j.extractor(); err != nil {
+		return err
 	}
 	if j.allowFile != "" {
 		// Now, and not only when the seed is known: a bad line should not cost a start.
@@ -130,6 +130,9 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	start := time.Now()
 	if err := s.check(inputs); err != nil {
 		return err
+	}
+	if s.summary != summaryNone {
+		s.idSettings.print(a.stderr)
 	}
 	plan, err := s.plan(1)
 	if err != nil {
@@ -199,6 +202,8 @@ func filterError(err error) error {
 	switch {
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
+	case errors.Is(err, files.ErrDamaged):
+		return withHint(err, "is the file whole? `gzip -t` or `zstd -t` checks it; what stands before the place came out")
 	case errors.Is(err, files.ErrHeader):
 		return withHint(err, "files with other columns are another stream: filter them apart")
 	case errors.As(err, &stopped):

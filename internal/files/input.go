@@ -73,7 +73,13 @@ func (c counted) Read(p []byte) (int, error) {
 
 // unpackers open compressed input, by the suffix of its name.
 var unpackers = map[string]func(io.Reader) (io.ReadCloser, error){
-	".gz": func(src io.Reader) (io.ReadCloser, error) { return gzip.NewReader(src) },
+	".gz": func(src io.Reader) (io.ReadCloser, error) {
+		z, err := gzip.NewReader(src)
+		if err != nil {
+			return nil, err
+		}
+		return z, nil
+	},
 	".zst": func(src io.Reader) (io.ReadCloser, error) {
 		d, err := zstd.NewReader(src, zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
