@@ -41,7 +41,8 @@ type summary struct {
 	Seconds         float64 `json:"seconds"`
 	EventsPerSecond float64 `json:"events_per_second"`
 
-	warning string // for people: --key looks wrong
+	audit   pipeline.Audit // for people, as the rest
+	warning string         // --key looks wrong
 }
 
 // newSummary sums up what was counted in took. The rate and the memory are those
@@ -65,6 +66,7 @@ func newSummary(c *pipeline.Counts, fpr float64, memory uint64, took time.Durati
 		FPREstimate: max(0, fpr), // not -0
 		MemoryBytes: memory,
 		Seconds:     took.Seconds(),
+		audit:       c.Audit,
 		warning:     admin.WithoutID(c),
 	}
 	if s.Seconds > 0 {
@@ -116,6 +118,12 @@ func (s *summary) writeText(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "memory\t%s\t\n", sizing.FormatBytes(s.MemoryBytes))
 	fmt.Fprintf(t, "false positives\t%.2g\testimated rate now\n", s.FPREstimate)
+	if n := s.audit.FalsePositives + s.audit.SampledNew; n > 0 {
+		fmt.Fprintf(t, "  measured\t%.2g\t%s of %s audited new records\n", s.audit.FPR(), sizing.FormatCount(s.audit.FalsePositives), sizing.FormatCount(n))
+	}
+	if n := s.audit.Clashes; n > 0 {
+		row("  clashes", n, "audited duplicates with another value than the first copy")
+	}
 	if s.warning != "" {
 		fmt.Fprintf(t, "warning: %s\n", s.warning)
 	}

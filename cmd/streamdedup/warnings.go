@@ -21,7 +21,9 @@ const (
 // spoken are the checks that only the watcher puts into the log. What stops, stands
 // still or is not restored as a whole is said there where it happens, and a full
 // filter with the number of its records, by [watcher.unlearned].
-var spoken = []admin.Check{admin.CheckEstimate, admin.CheckNoID, admin.CheckAhead}
+var spoken = []admin.Check{
+	admin.CheckEstimate, admin.CheckMeasured, admin.CheckClashes, admin.CheckHot, admin.CheckNoID, admin.CheckAhead,
+}
 
 // watcher puts into the log what looks wrong, each thing once a minute for as long as
 // it does: a line that was said once, days ago, is found by nobody.
