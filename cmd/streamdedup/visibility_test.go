@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -239,4 +240,44 @@ func TestCase_BLOOM_03(t *testing.T) {
 	if code := p.end(); code != exitOK {
 		t.Fatalf("exit code %d after a stop, want 0", code)
 	}
+}
+
+// A default that a producer left in is the ID of a fifth of all records: it is named, by
+// its hash, and by its text only to who asked for that. What copies of it say is not
+// what the first one said, which shows, too.
+func TestAHotIDIsNamed(t *testing.T) {
+	const records = 100_000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	send(t, brokers, in, records, func(i int) (int32, string) {
+		if i%5 == 0 {
+			return 0, fmt.Sprintf(`{"id":"unknown","n":%d}`, i)
+		}
+		return 0, fmt.Sprintf(`{"id":"%d"}`, i)
+	})
+	f := func(pattern string, more ...string) {
+		t.Helper()
+		out := kafkatest.Topic(t, brokers, 1, nil)
+		p := start(t, append(runArgs(brokers, in, out, "--capacity", "1M"), more...)...)
+		address := p.line(t, `serving metrics.* address=(\S+)`)
+		m := awaitCounted(t, address, records)
+		if share := m.sum("streamdedup_hot_id_share", "topic="+in, "partition=0"); share < 0.15 || share > 0.25 {
+			t.Errorf("the share is %v, want 0.2 or so", share)
+		}
+		if got := m.sum("streamdedup_health_warning", "check=hot_id"); got != 1 {
+			t.Errorf("the health flag is %v, want 1", got)
+		}
+		said := regexp.MustCompile(`(?m)partition ` + in + `/0: the ID ` + pattern + ` is that of (1[5-9]|2[0-5])% of the records: if it means none, --ignore-id says so`)
+		if _, page := get(t, address, "/healthz"); !said.MatchString(page) {
+			t.Errorf("/healthz does not say %v:\n%s", said, page)
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
+		}
+		if log := strings.ReplaceAll(p.stderr.String(), `\"`, `"`); len(said.FindAllString(log, -1)) != 1 {
+			t.Errorf("the log does not say once %v", said)
+		}
+	}
+	f(`with hash [0-9a-f]{16} \(--show-ids shows it\)`)
+	f(`"unknown", with hash [0-9a-f]{16},`, "--show-ids")
 }

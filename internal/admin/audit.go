@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -79,7 +80,8 @@ func hot(p *pipeline.PartitionSnapshot) string {
 	}
 	id := fmt.Sprintf("with hash %016x (--show-ids shows it)", uint64(h.Hash))
 	if h.Text != "" {
-		id = fmt.Sprintf("%q, with hash %016x,", h.Text, uint64(h.Hash))
+		// It is quoted where it can be anything, and may be cut in the middle of a letter.
+		id = fmt.Sprintf("%s, with hash %016x,", strings.ToValidUTF8(h.Text, "?"), uint64(h.Hash))
 	}
 	return fmt.Sprintf("partition %s: the ID %s is that of %.0f%% of the records: if it means none, --ignore-id says so", p.Partition, id, 100*h.Share)
 }

@@ -165,8 +165,8 @@ func TestTheMeasuredRateNeedsEnoughRecords(t *testing.T) {
 
 // An ID shows itself only to who asked for it.
 func TestAHotIDShowsItsTextOnRequest(t *testing.T) {
-	p := &pipeline.PartitionSnapshot{Partition: pipeline.Partition{Topic: "clicks"}, Hot: pipeline.Hot{Hash: 0xabc, Share: 0.42, Text: "un\nknown"}}
-	want := `partition clicks/0: the ID "un\nknown", with hash 0000000000000abc, is that of 42% of the records`
+	p := &pipeline.PartitionSnapshot{Partition: pipeline.Partition{Topic: "clicks"}, Hot: pipeline.Hot{Hash: 0xabc, Share: 0.42, Text: "\"unknown\xc3"}}
+	want := `partition clicks/0: the ID "unknown?, with hash 0000000000000abc, is that of 42% of the records`
 	if got := hot(p); !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
