@@ -53,7 +53,7 @@ func (c *chunk) cut(rows keys.TableKind, maxLine int) {
 		}
 		line := withoutEnd(c.text[at:end])
 		if len(line) > maxLine {
-			c.err = tooLong(c.name, c.lineAt(at), maxLine)
+			c.err = tooLong(c.name, c.lineAt(at), maxLine, c.unclosed && end == len(c.text))
 			return
 		}
 		if len(line) > 0 {

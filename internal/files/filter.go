@@ -96,12 +96,14 @@ func (d *Door) Close() error { return d.stream.close() }
 // cannot be ended.
 func (d *Door) Filter(ctx context.Context, rules pipeline.Config, shard *pipeline.Shard) (pipeline.Counts, error) {
 	d.rules, d.shard = rules, shard
+	cancelled := func() { d.end(fmt.Errorf("filter %s: %w", d.stream.where(), ctx.Err())) }
+	if ctx.Err() != nil {
+		cancelled()
+	}
 	if err := d.begin(); err != nil {
 		return d.counts, err
 	}
-	defer context.AfterFunc(ctx, func() {
-		d.end(fmt.Errorf("filter %s: %w", d.stream.where(), ctx.Err()))
-	})()
+	defer context.AfterFunc(ctx, cancelled)()
 	done := make(chan struct{})
 	go func() {
 		d.workers.Wait()

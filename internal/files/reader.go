@@ -182,14 +182,16 @@ func (r *reader) read(text []byte) []byte {
 }
 
 func (r *reader) tooLong(line int) error {
-	if r.csv && r.rows.quoted {
-		return fmt.Errorf("read %s line %d: its quotes do not close within %d bytes: %w", r.src.name, line, r.maxLine, ErrLineTooLong)
-	}
-	return tooLong(r.src.name, line, r.maxLine)
+	return tooLong(r.src.name, line, r.maxLine, r.csv && r.rows.quoted)
 }
 
-func tooLong(name string, line, limit int) error {
-	return fmt.Errorf("read %s line %d: it is longer than %d bytes: %w", name, line, limit, ErrLineTooLong)
+// tooLong says where a line is too long; unclosed, that its quotes do not close.
+func tooLong(name string, line, limit int, unclosed bool) error {
+	what := "it is longer than %d bytes"
+	if unclosed {
+		what = "its quotes do not close within %d bytes"
+	}
+	return fmt.Errorf("read %s line %d: "+what+": %w", name, line, limit, ErrLineTooLong)
 }
 
 var newline = []byte{'\n'}
