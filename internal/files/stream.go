@@ -20,10 +20,11 @@ type stream struct {
 	token  chan struct{} // the lock
 	large  chan struct{} // for chunks of long lines: one at a time is much memory
 
-	names  []string // to be opened yet
-	open   atomic.Pointer[input]
-	reader *reader // of the open one
-	last   turn    // of the chunk that was read last
+	chunkSize int
+	names     []string // to be opened yet
+	open      atomic.Pointer[input]
+	reader    *reader // of the open one
+	last      turn    // of the chunk that was read last
 
 	header  []byte
 	columns []string
@@ -36,7 +37,7 @@ type stream struct {
 func openStream(cfg *Config, broken <-chan struct{}) (*stream, error) {
 	s := &stream{
 		cfg: cfg, broken: broken, names: cfg.Inputs, last: newTurn(),
-		token: make(chan struct{}, 1), large: make(chan struct{}, 1),
+		token: make(chan struct{}, 1), large: make(chan struct{}, 1), chunkSize: chunkSize,
 	}
 	s.last.judged <- true
 	s.last.written <- true
@@ -98,7 +99,7 @@ func (s *stream) unlock() { <-s.token }
 // what is open.
 func (s *stream) next(c *chunk) (bool, error) {
 	if cap(c.text) == 0 {
-		c.text = make([]byte, 0, chunkSize)
+		c.text = make([]byte, 0, s.chunkSize)
 	}
 	for {
 		if s.reader != nil {
