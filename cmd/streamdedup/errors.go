@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -115,6 +116,8 @@ var hints = []struct {
 }{
 	{pipeline.ErrOtherTargets, "the topic between the stages was made again, or got more partitions, and none can be taken away: begin anew under another --group"},
 	{pipeline.ErrForeignState, "go back to the settings the group had, or start anew under another --group"},
+	{keys.ErrNoTable, "--format csv or tsv says how a value is divided into columns"},
+	{keys.ErrNoHeader, "the values of a topic have no header"},
 	{context.DeadlineExceeded, "is the broker up, and can this machine reach it?"},
 	{syscall.ECONNREFUSED, "nothing listens there: is the broker up, and is --brokers right?"},
 	{syscall.EADDRINUSE, "another process has the port: choose one with --metrics-addr, or \"off\""},

@@ -33,6 +33,9 @@ func (s *filterSettings) check(inputs []string) error {
 		return err
 	}
 	s.ids.Table.Kind = map[string]keys.TableKind{formatCSV: keys.CSV, formatTSV: keys.TSV}[s.format]
+	if err := s.idSettings.check(); err != nil {
+		return err
+	}
 	for _, spec := range s.keys {
 		if err := s.checkSpec("--key", spec); err != nil {
 			return err
@@ -57,9 +60,14 @@ func (s *filterSettings) check(inputs []string) error {
 	return s.judging.check()
 }
 
-// decideFormat takes the format from the names of the files, else from the key.
+// decideFormat takes the format from a preset, else from the names of the files, else
+// from the key.
 func (s *filterSettings) decideFormat(inputs []string) error {
 	if s.format != formatAuto {
+		return nil
+	}
+	if s.ids.Table.Kind != keys.NoTable {
+		s.format = s.ids.Table.Kind.String()
 		return nil
 	}
 	from := ""

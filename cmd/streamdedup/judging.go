@@ -107,8 +107,7 @@ func (m *memorySettings) amount() string {
 // judging says how records are judged: what run and filter share.
 type judging struct {
 	memorySettings
-	keys        []string
-	ids         pipeline.IDOptions
+	idSettings
 	time        string
 	timeFormat  string
 	maxAhead    time.Duration
@@ -116,6 +115,7 @@ type judging struct {
 	onLate      pipeline.Policy
 	onInvalid   pipeline.Policy
 	onDuplicate pipeline.DuplicatePolicy
+	refresh     bool
 	onFull      window.OnFull
 	seed        seed
 	seedFile    string
@@ -136,7 +136,7 @@ type choices struct {
 
 // bind defines the flags; the defaults are what j holds.
 func (j *judging) bind(fs *pflag.FlagSet, can choices) {
-	fs.StringArrayVar(&j.keys, "key", j.keys, "what identifies an event, a key `SPEC`: key, value, header:NAME, json:a.b or json:/POINTER (repeat for a composite)")
+	j.idSettings.bind(fs)
 	j.memorySettings.bind(fs)
 	fs.StringVar(&j.time, "time", j.time, "where a record's time comes from: "+can.times+" or the key `SPEC` of a field")
 	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
@@ -146,6 +146,7 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 	policyFlag.add(fs, &j.onLate, "on-late", "records more than the window behind: "+can.policies)
 	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+can.policies)
 	duplicateFlag.add(fs, &j.onDuplicate, "on-duplicate", "records whose ID was seen within the window: drop, divert or tag (pass, marked)")
+	fs.BoolVar(&j.refresh, "refresh", false, "remember an ID for a window from its last copy on, not from its first: one that is repeated all the time never passes again (default false)")
 	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
 	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
@@ -161,7 +162,7 @@ func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Conf
 		Time: j.time, TimeFormat: j.timeFormat,
 		Window: window.Config{
 			Span: j.window, MaxAhead: j.maxAhead,
-			GenerationCapacity: p.GenerationCapacity, OnFull: j.onFull,
+			GenerationCapacity: p.GenerationCapacity, OnFull: j.onFull, Refresh: j.refresh,
 		},
 		OnMissing: j.onMissing, OnInvalid: j.onInvalid, OnLate: j.onLate, OnDuplicate: j.onDuplicate,
 		Diverts: diverts,

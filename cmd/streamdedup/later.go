@@ -6,11 +6,9 @@ import "github.com/spf13/cobra"
 // version. Whoever asks for one learns that, and not that it never existed.
 var laterFlags = map[string]map[string]string{
 	"filter": {
-		"ignore-id":    "",
 		"memory-limit": ": a filter does not grow yet",
 	},
 	"run": {
-		"ignore-id":    "",
 		"memory-limit": ": a filter does not grow yet",
 	},
 	"size": {

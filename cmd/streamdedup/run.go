@@ -20,7 +20,7 @@ import (
 func newRunCmd(a *app) *cobra.Command {
 	s := defaultRun()
 	file := &configurable{
-		exclusive: [][]string{amounts, {"hash-seed", "hash-seed-file"}, {"sasl-password", "sasl-password-file"}},
+		exclusive: [][]string{amounts, {"key", "preset"}, {"hash-seed", "hash-seed-file"}, {"sasl-password", "sasl-password-file"}},
 		secrets:   []string{"sasl-password"},
 	}
 	cmd := &cobra.Command{
@@ -80,6 +80,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	if err != nil {
 		return err
 	}
+	s.idSettings.log(log)
 	metrics := admin.NewMetrics()
 	if s.metricsAddr != "" && s.metricsAddr != metricsOff {
 		// Before anything else: a port that is taken should not cost the group a

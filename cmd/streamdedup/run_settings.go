@@ -15,7 +15,6 @@ import (
 
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/kafkaio"
-	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -105,6 +104,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	s.judging.bind(fs, choices{
 		times: "record, arrival", policies: "pass, drop, divert or fail", seed: "from cluster ID and group",
 	})
+	s.bindTable(fs, "format", tableUsage)
 	startFlag.add(fs, &s.start, "start", "where a new group begins: earliest, latest or a time such as 2025-06-01T00:00:00Z")
 	scopeFlag.add(fs, &s.scope, "scope", "where the copies of an ID are looked for: partition, or topic (across its partitions, at half the speed)")
 	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
@@ -180,9 +180,9 @@ func (s *runSettings) check() error {
 
 // kafka is where and as whom to read and write. The client's options connect it.
 func (s *runSettings) kafka(client []kgo.Opt, log *slog.Logger) (kafkaio.Config, error) {
-	extractor, err := keys.Parse(s.keys, 0, s.ids)
+	extractor, err := s.extractor()
 	if err != nil {
-		return kafkaio.Config{}, usagef("--key: %w", err)
+		return kafkaio.Config{}, err
 	}
 	c := kafkaio.Config{
 		Brokers: s.brokers, Client: client,

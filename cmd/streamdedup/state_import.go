@@ -71,7 +71,8 @@ into the generations of their times. All IDs are held in memory, at 16 bytes eac
 	fs.SortFlags = false
 	alias(fs, "elements", "capacity")
 	s.stateSettings.bind(fs)
-	fs.StringArrayVar(&s.keys, "key", nil, "key `SPEC` of the run (required, repeatable)")
+	s.idSettings.bind(fs)
+	s.bindTable(fs, "value-format", "--format of the run, if it has one: csv or tsv")
 	choiceFlag("FORMAT", formatAuto, formatNDJSON, formatCSV).
 		add(fs, &s.format, "format", "of the input: ndjson, csv, or auto (by suffix, else ndjson)")
 	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
@@ -94,9 +95,9 @@ func (s *importSettings) check(cmd *cobra.Command, args []string) error {
 	if len(s.keys) == 0 {
 		return withHint(usagef("--key is required"), "give those of the run: an ID's hash depends on them")
 	}
-	extractor, err := keys.Parse(s.keys, 0, keys.Options{})
+	extractor, err := s.extractor()
 	if err != nil {
-		return usagef("--key: %w", err)
+		return err
 	}
 	if s.partitioner == byKafka && extractor.KeyText([]byte(`"k"`)) == nil {
 		return withHint(usagef("--partitioner kafka needs --key key: Kafka's partitioner hashes the record's key"),
@@ -121,6 +122,7 @@ func (s *importSettings) planned() bool { return s.capacity != 0 || s.rate != 0 
 
 // importState reads IDs and teaches them.
 func (a *app) importState(ctx context.Context, s *importSettings, args []string) (err error) {
+	s.idSettings.print(a.stderr)
 	input := a.stdin
 	name := "stdin"
 	if len(args) == 1 && args[0] != "-" {
@@ -252,7 +254,7 @@ func (t *teacher) look(ctx context.Context) error {
 
 // read takes the IDs.
 func (t *teacher) read(input io.Reader, name string, status *status) error {
-	extractor, err := keys.Parse(t.settings.keys, t.seed, keys.Options{})
+	extractor, err := keys.Parse(t.settings.keys, t.seed, t.settings.ids)
 	if err != nil {
 		return usagef("--key: %w", err)
 	}

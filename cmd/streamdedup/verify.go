@@ -24,8 +24,8 @@ const defaultMaxRecords = 50_000_000
 // verifySettings is the configuration of verify.
 type verifySettings struct {
 	connection
+	idSettings
 	in, out    string
-	keys       []string
 	time       string
 	timeFormat string
 	maxAhead   time.Duration
@@ -79,7 +79,8 @@ it cannot judge.`,
 	s.bindBrokers(fs)
 	fs.StringVar(&s.in, "in", "", "input `TOPIC` (required)")
 	fs.StringVar(&s.out, "out", "", "output `TOPIC` (required)")
-	fs.StringArrayVar(&s.keys, "key", nil, "`SPEC` of the ID, as for run (required, repeatable)")
+	s.idSettings.bind(fs)
+	s.bindTable(fs, "format", tableUsage)
 	fs.StringVar(&s.time, "time", s.time, "where a record's time comes from: record, arrival, or a `SPEC` such as json:ts")
 	choiceFlag("FORMAT", "auto", "unix", "unix-ms", "unix-us", "unix-ns", "rfc3339").
 		add(fs, &s.timeFormat, "time-format", "how a field's time is written")
@@ -116,13 +117,13 @@ func (s *verifySettings) check() error {
 	if s.in == s.out {
 		return usagef("--in and --out are both %q: want two topics", s.in)
 	}
-	if _, err := keys.Parse(s.keys, 0, keys.Options{}); err != nil {
-		return usagef("--key: %w", err)
+	if _, err := s.extractor(); err != nil {
+		return err
 	}
 	if s.time == pipeline.TimeNone {
 		return usagef("--time none is for files: a topic has no end, its window needs a time")
 	}
-	if _, err := keys.ParseClock(s.time, s.timeFormat, keys.Table{}); err != nil {
+	if _, err := keys.ParseClock(s.time, s.timeFormat, s.ids.Table); err != nil {
 		return usagef("--time: %w", err)
 	}
 	if s.maxRecords > audit.MaxRecords {
@@ -138,12 +139,13 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 		return err
 	}
 	connect = append(connect, kgo.SeedBrokers(s.brokers...))
+	s.idSettings.print(a.stderr)
 	status := a.status()
 	defer status.clear()
 	report, err := auditTopics(ctx, topicAudit{
 		connect: connect, in: s.in, out: s.out, from: s.from, to: s.to,
 		config: audit.Config{
-			Keys: s.keys, Time: s.time, TimeFormat: s.timeFormat, Window: s.window, MaxAhead: s.maxAhead,
+			Keys: s.keys, IDs: s.ids, Time: s.time, TimeFormat: s.timeFormat, Window: s.window, MaxAhead: s.maxAhead,
 			FPR: s.fpr, ReadTo: time.Now(), MaxRecords: int(s.maxRecords),
 		},
 		progress: func(partition int32, records int) {

@@ -9,16 +9,18 @@ import (
 	"strconv"
 )
 
-// ErrNoHeader is why a column cannot be found by its name.
-var ErrNoHeader = errors.New("no names of columns are known")
-
-var errColumn = errors.New("column: needs csv or tsv input")
+var (
+	// ErrNoTable is why there are no columns.
+	ErrNoTable = errors.New("column: needs csv or tsv input")
+	// ErrNoHeader is why a column cannot be found by its name.
+	ErrNoHeader = errors.New("no names of columns are known")
+)
 
 // columnNumber is the number of the column, counted from 1, that follows column:
 // in a spec. Digits are a number, whatever the header has.
 func columnNumber(s string, t Table) (int, error) {
 	if t.Kind == NoTable {
-		return 0, errColumn
+		return 0, ErrNoTable
 	}
 	if s == "" {
 		return 0, errors.New("the column is missing: write column:NUMBER, from 1, or column:NAME")
