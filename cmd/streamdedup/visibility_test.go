@@ -242,6 +242,44 @@ func TestCase_BLOOM_03(t *testing.T) {
 	}
 }
 
+// Times ten years ahead are not believed, and when they are most of all somebody must
+// look: it may be our own clock that is wrong.
+func TestRunWarnsOfClocksAhead(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	send := func(n, ahead int) {
+		t.Helper()
+		records := make([]*kgo.Record, n)
+		for i := range records {
+			records[i] = &kgo.Record{Topic: in, Value: fmt.Appendf(nil, `{"id":"%d of %d"}`, i, n), Timestamp: time.Now()}
+			if i < ahead {
+				records[i].Timestamp = time.Now().AddDate(10, 0, 0)
+			}
+		}
+		if err := client(t, brokers).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, runArgs(brokers, in, in+"-out")...)
+	address := p.line(t, `serving metrics.* address=(\S+)`)
+	sent := 0
+	for _, step := range []struct{ n, ahead, warned int }{{1000, 500, 0}, {1002, 502, 1}} {
+		send(step.n, step.ahead)
+		sent += step.n
+		m := awaitCounted(t, address, float64(sent))
+		if got := m.sum("streamdedup_health_warning", "check=ahead"); got != float64(step.warned) {
+			t.Errorf("with %v of %v ahead the health flag is %v, want %d", m.sum("streamdedup_marks_total", "mark=ahead"),
+				m.sum("streamdedup_records_total"), got, step.warned)
+		}
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+	if n := strings.Count(p.stderr.String(), `level=WARN msg="1002 of 2002 records are ahead of the clock: whose is wrong, the producers' or ours?"`); n != 1 {
+		t.Errorf("the log says it %d times, want once", n)
+	}
+}
+
 // A default that a producer left in is the ID of a fifth of all records: it is named, by
 // its hash, and by its text only to who asked for that. What copies of it say is not
 // what the first one said, which shows, too.
