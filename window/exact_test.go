@@ -101,6 +101,7 @@ func (s *exactSet) Rollback() {
 }
 
 func (s *exactSet) Sweep()               {}
+func (s *exactSet) FPREstimate() float64 { return 0 }
 func (s *exactSet) JournalBytes() uint64 { return uint64(len(s.journal)) * 16 }
 func (s *exactSet) Bytes() uint64        { return uint64(len(s.AppendState(nil))) }
 func (s *exactSet) Close() error         { return nil }

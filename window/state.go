@@ -121,6 +121,10 @@ type Stats struct {
 	Coverage float64
 	// Bytes is the memory of the set, without its journal.
 	Bytes uint64
+	// FPR is the set's false-positive rate, estimated from the bits that are set. It is
+	// renewed with each rotation, and when the filling generation has taken a 64th of its
+	// capacity.
+	FPR float64
 }
 
 // Stats is the window's figures now, committed or not.
@@ -131,6 +135,7 @@ func (w *Window) Stats() Stats {
 		Believed:   w.believed,
 		Coverage:   w.Coverage(),
 		Bytes:      w.set.Bytes(),
+		FPR:        w.fpr(),
 	}
 	for _, g := range w.State().Generations {
 		age := w.number - g.Number
@@ -138,6 +143,30 @@ func (w *Window) Stats() Stats {
 		s.Generations = append(s.Generations, GenerationStats{Generation: g, Added: s.Loads[age]})
 	}
 	return s
+}
+
+// estimateSteps is how often a generation that fills has its rate estimated, which takes
+// too long to do for each commit. Between two of them the rate of a window moves by
+// about 2%, while its generations take no more than they are planned for.
+const estimateSteps = 64
+
+// estimate is the rate of a window as it was at some load of a generation.
+type estimate struct {
+	known    bool
+	rotation uint64
+	added    uint64
+	fpr      float64
+}
+
+// fpr is the last estimate, or a new one where that is too old. It is no part of the
+// state.
+func (w *Window) fpr() float64 {
+	e, added := &w.estimate, w.gens[0].added
+	moved := max(added, e.added) - min(added, e.added)
+	if !e.known || e.rotation != w.rotation || moved > w.cfg.GenerationCapacity/estimateSteps {
+		*e = estimate{known: true, rotation: w.rotation, added: added, fpr: w.set.FPREstimate()}
+	}
+	return e.fpr
 }
 
 // Coverage is how much of the span the window knows, from 0 to 1. Below 1 a

@@ -22,6 +22,8 @@ type Window struct {
 	core          // the state apart from the set's
 	base   core   // what it was after the last committed section
 	sealed []core // what it was at the end of each sealed section, oldest first
+
+	estimate estimate
 }
 
 // core is what a window knows apart from its set. It is a small value, so the

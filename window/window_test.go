@@ -182,3 +182,72 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(records)), "ns/record")
 }
+
+// TestStatsEstimateTheRate compares Stats.FPR with what is measured of new records, as
+// the window fills, in every generation and after a rollback.
+func TestStatsEstimateTheRate(t *testing.T) {
+	const planned, probes = 100_000, 40_000
+	params, err := filter.Size(planned, 1e-1, filter.Compact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(70 * time.Second)
+	cfg.GenerationCapacity = planned / filter.Sealed
+	win := mustNew(t, cfg, openSet(t, func(t testing.TB) filter.Set {
+		s, err := filter.NewSliced(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}))
+	if got := win.Stats().FPR; got != 0 {
+		t.Errorf("an empty window has a rate of %g", got)
+	}
+	var r reader
+	id := uint64(0)
+	read := func(n int, at int64, noLearn bool) (seen int) {
+		for n > 0 {
+			records := make([]record, min(n, 1000))
+			for i := range records {
+				records[i] = record{offset: int64(id), time: at, now: at, hash: hashOf(id), noLearn: noLearn}
+				id++
+			}
+			got, _ := r.read(win, records)
+			for _, v := range got {
+				if v.ages != 0 {
+					seen++
+				}
+			}
+			n -= len(records)
+		}
+		return seen
+	}
+	compared := 0
+	for slice := range int64(12) {
+		at := 1_700_000_000_000 + slice*cfg.Slice()
+		for range 2 {
+			read(planned/filter.Sealed/2, at, false)
+			got := win.Stats().FPR
+			if want := float64(read(probes, at, true)) / probes; want > 0.02 {
+				compared++
+				if got < 0.9*want || got > 1.1*want {
+					t.Errorf("slice %d: a rate of %.4g, measured %.4g", slice, got, want)
+				}
+			}
+			win.Seal()
+			win.Commit()
+		}
+	}
+	if compared < 8 {
+		t.Errorf("compared at %d moments: the test is too tame", compared)
+	}
+	before := win.Stats().FPR
+	read(100, 1_700_000_000_000+100*cfg.Slice(), false) // which forgets everything
+	if got := win.Stats().FPR; got > before/10 {
+		t.Errorf("a rate of %g after everything was forgotten, %g before", got, before)
+	}
+	win.Rollback()
+	if got := win.Stats().FPR; got != before {
+		t.Errorf("a rate of %g after a rollback, want %g", got, before)
+	}
+}
