@@ -31,6 +31,7 @@ type verifySettings struct {
 	maxAhead   time.Duration
 	window     time.Duration
 	fpr        float64
+	duplicates pipeline.DuplicatePolicy
 	from, to   kafkaio.Start
 	maxRecords uint64
 	output     string
@@ -55,7 +56,9 @@ in the input (foreign), records out of order, and first copies that are absent
 Give the --key, --time and --window of the run. Between the window and one
 generation more either verdict is right, and a time that may or may not have been
 believed is judged both ways: only what is wrong in both is reported. Records
-without an ID must come out.
+without an ID must come out. With --on-duplicate tag everything must, duplicates
+with the tag and first copies without. It looks at no other topic: neither at that
+for diverted records nor at that for duplicates.
 
 What is written to the output when the audit begins counts: it waits for a
 transaction that is still open there, and fails where that does not end. Of the
@@ -87,6 +90,7 @@ it cannot judge.`,
 	windowFlag.add(fs, &s.window, "window", "how long an ID was to be remembered")
 	durationFlag.add(fs, &s.maxAhead, "max-ahead", "times further ahead of the clock were not believed (default one generation, at most 5m)")
 	shareFlag.add(fs, &s.fpr, "fpr", "share of new records that may be withheld")
+	duplicateFlag.add(fs, &s.duplicates, "on-duplicate", "what became of duplicates: drop, divert or tag")
 	startFlag.add(fs, &s.from, "from", "where the audit begins in the input: earliest or a time")
 	startFlag.add(fs, &s.to, "to", "where it ends: latest or a time")
 	countFlag.add(fs, &s.maxRecords, "max-records", "most records of a partition that are held in memory")
@@ -132,6 +136,14 @@ func (s *verifySettings) check() error {
 	return nil
 }
 
+// tag is the header that marks duplicates in the output, none where they are not in it.
+func (s *verifySettings) tag() string {
+	if s.duplicates == pipeline.TagDuplicates {
+		return kafkaio.HeaderDuplicate
+	}
+	return ""
+}
+
 // verify audits from topic to topic and prints what it found.
 func (a *app) verify(ctx context.Context, s *verifySettings) error {
 	connect, err := s.options()
@@ -146,7 +158,7 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 		connect: connect, in: s.in, out: s.out, from: s.from, to: s.to,
 		config: audit.Config{
 			Keys: s.keys, IDs: s.ids, Time: s.time, TimeFormat: s.timeFormat, Window: s.window, MaxAhead: s.maxAhead,
-			FPR: s.fpr, ReadTo: time.Now(), MaxRecords: int(s.maxRecords),
+			Tag: s.tag(), FPR: s.fpr, ReadTo: time.Now(), MaxRecords: int(s.maxRecords),
 		},
 		progress: func(partition int32, records int) {
 			status.show("partition %d: %s records", partition, sizing.FormatCount(uint64(records)))
@@ -179,7 +191,7 @@ func (a *app) verify(ctx context.Context, s *verifySettings) error {
 
 // verifyHint says what else than a fault of the processor makes an audit fail.
 func verifyHint(r *audit.Report) string {
-	hints := []string{"--key, --time, --time-format, --window and --max-ahead must be those of the run"}
+	hints := []string{"--key, --time, --time-format, --window, --max-ahead and --on-duplicate must be those of the run"}
 	if r.Withheld.Count > r.Allowed || r.Lost.Count > 0 {
 		hints = append(hints, "absent: has the run caught up (streamdedup_lag_records)? What a policy, an import or --scope topic takes out counts as absent, too",
 			"to let a withheld ID through, send it again with its ID in run's --allow-id FILE")

@@ -31,6 +31,7 @@ func New(cfg Config) (*Auditor, error) {
 		return nil, fmt.Errorf("set up an audit: %w", err)
 	}
 	a := &Auditor{cfg: cfg, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	a.report.tags = cfg.Tag != ""
 	var err error
 	if a.clock, err = keys.ParseClock(cfg.Time, cfg.TimeFormat, cfg.IDs.Table); err != nil {
 		return nil, err
@@ -100,12 +101,14 @@ type input struct {
 	id     int32
 	next   int32 // the next input of the same bytes
 	out    bool  // it came out
+	tagged bool  // as a duplicate
 }
 
 // output is what is kept of an output record.
 type output struct {
 	offset int64
 	first  int32 // the first input of the same bytes
+	tagged bool  // it has one header more, the tag
 }
 
 // In takes the next record of the input.
@@ -138,15 +141,29 @@ func (p *Partition) Out(offset int64, r *keys.Record) error {
 	if len(p.out) == p.auditor.cfg.MaxRecords {
 		return p.tooMany()
 	}
-	first, ok := p.byBytes[p.auditor.digest(r, true)]
-	if !ok {
-		first, ok = p.byBytes[p.auditor.digest(r, false)]
+	o := output{offset: offset, first: none}
+	if last := len(r.Headers) - 1; last >= 0 && p.auditor.cfg.Tag != "" && r.Headers[last].Name == p.auditor.cfg.Tag {
+		own := *r
+		own.Headers = r.Headers[:last]
+		o.first = p.firstOf(&own)
+		// A record may also have come with a header of this name, from a run before.
+		o.tagged = o.first != none
 	}
-	if !ok {
-		first = none
+	if !o.tagged {
+		o.first = p.firstOf(r)
 	}
-	p.out = append(p.out, output{offset, first})
+	p.out = append(p.out, o)
 	return nil
+}
+
+// firstOf is the first input of the same bytes, or none.
+func (p *Partition) firstOf(r *keys.Record) int32 {
+	for _, timed := range []bool{true, false} {
+		if first, ok := p.byBytes[p.auditor.digest(r, timed)]; ok {
+			return first
+		}
+	}
+	return none
 }
 
 func (p *Partition) tooMany() error {

@@ -23,6 +23,9 @@ type Config struct {
 	Time, TimeFormat string
 	Window           time.Duration
 	MaxAhead         time.Duration
+	// Tag is the name of the header that marks duplicates where they come out. Empty,
+	// they must not.
+	Tag string
 	// FPR is the share of new records that may be withheld.
 	FPR float64
 

@@ -23,7 +23,7 @@ func (p *Partition) match(r *Report) {
 		upper[i] = next
 		if at[i] != none {
 			next = at[i]
-			p.in[next].out = true
+			p.cameOut(next, out[i])
 		}
 	}
 	lower := int32(none)
@@ -37,7 +37,7 @@ func (p *Partition) match(r *Report) {
 		default:
 			if found := p.fitting(o.first, lower, upper[i], cursors); found != none {
 				lower = found
-				p.in[found].out = true
+				p.cameOut(found, o)
 				continue
 			}
 			p.misplaced(o, r)
@@ -108,9 +108,12 @@ func (p *Partition) misplaced(o output, r *Report) {
 			return
 		}
 	}
-	p.in[o.first].out = true
+	p.cameOut(o.first, o)
 	r.Reordered.add(place)
 }
+
+// cameOut notes that output o is input i.
+func (p *Partition) cameOut(i int32, o output) { p.in[i].out, p.in[i].tagged = true, o.tagged }
 
 // longestRun is the longest subsequence with rising values (patience sorting).
 func longestRun(items []int32, value func(int32) int32) []int32 {

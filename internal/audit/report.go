@@ -58,7 +58,9 @@ type Report struct {
 	In  uint64 `json:"in"`
 	Out uint64 `json:"out"`
 	// Unique came out as they must or may, Duplicate are absent as they must or
-	// may be. NoID have no ID, which is no fault of theirs.
+	// may be. NoID have no ID, which is no fault of theirs. Where duplicates are
+	// tagged, absent means tagged here and below; what is not in the output at all is
+	// Lost.
 	Unique    uint64 `json:"unique"`
 	Duplicate uint64 `json:"duplicate"`
 	NoID      uint64 `json:"no_id"`
@@ -83,6 +85,9 @@ type Report struct {
 	Allowed  uint64  `json:"allowed"`
 
 	OK bool `json:"ok"`
+
+	// tags says that duplicates were to come out, with a tag.
+	tags bool
 }
 
 // deviations is how far above its mean a count that obeys the budget may be: a
@@ -105,10 +110,15 @@ type fault struct {
 }
 
 func (r *Report) faults() []fault {
+	missed, lost := "duplicates inside the window came out", "records without an ID are absent"
+	if r.tags {
+		missed += " without a tag"
+		lost = "records are absent, or tagged without an ID"
+	}
 	return []fault{
-		{&r.Missed, "missed", "duplicates inside the window came out"},
+		{&r.Missed, "missed", missed},
 		{&r.Extra, "extra", "records came out more than once"},
-		{&r.Lost, "lost", "records without an ID are absent"},
+		{&r.Lost, "lost", lost},
 		{&r.Foreign, "foreign", "output records are not in the input"},
 		{&r.Reordered, "reordered", "output records are out of order"},
 	}
@@ -126,7 +136,7 @@ func (r *Report) Err() error {
 		}
 	}
 	if r.Withheld.Count > r.Allowed {
-		wrong = append(wrong, fmt.Sprintf("%d first copies are absent, %d are allowed, the first at %s", r.Withheld.Count, r.Allowed, r.Withheld.First[0]))
+		wrong = append(wrong, fmt.Sprintf("%d first copies are %s, %d are allowed, the first at %s", r.Withheld.Count, r.absent(), r.Allowed, r.Withheld.First[0]))
 	}
 	return fmt.Errorf("audit failed: %s", strings.Join(wrong, "; "))
 }
@@ -138,23 +148,31 @@ func (r *Report) String() string {
 	row("in", r.In, "")
 	row("out", r.Out, "")
 	row("unique", r.Unique, "came out")
-	row("duplicate", r.Duplicate, "dropped")
+	row("duplicate", r.Duplicate, map[bool]string{false: "dropped", true: "tagged"}[r.tags])
 	if r.NoID > 0 {
 		row("no id", r.NoID, "pass")
 	}
 	if r.Excused > 0 || r.Outside > 0 {
-		row("excused", r.Excused, "absent, and may be copies of what was before the range")
+		row("excused", r.Excused, r.absent()+", and may be copies of what was before the range")
 		row("outside", r.Outside, "outputs before or after the range")
 	}
 	for _, f := range r.faults() {
 		row(f.name, f.Count, f.what+"; want 0")
 		writePlaces(&b, f.First)
 	}
-	row("withheld", r.Withheld.Count, fmt.Sprintf("first copies are absent; budget %.4g, allowed %d", r.Budget, r.Allowed))
+	row("withheld", r.Withheld.Count, fmt.Sprintf("first copies are %s; budget %.4g, allowed %d", r.absent(), r.Budget, r.Allowed))
 	if r.Withheld.Count > r.Allowed {
 		writePlaces(&b, r.Withheld.First)
 	}
 	return b.String()
+}
+
+// absent is what duplicates are, and first copies that are taken for one.
+func (r *Report) absent() string {
+	if r.tags {
+		return "tagged"
+	}
+	return "absent"
 }
 
 func writePlaces(b *strings.Builder, places []Place) {

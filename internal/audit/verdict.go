@@ -20,9 +20,13 @@ func (p *Partition) verdicts(r *Report) {
 		}
 		if e.id == none {
 			r.NoID++
-			if !e.out {
-				r.Lost.add(p.place(e, none))
-			}
+		}
+		// Where duplicates are tagged everything comes out.
+		if !e.out && (e.id == none || r.tags) || e.id == none && e.tagged {
+			r.Lost.add(p.place(e, none))
+			continue
+		}
+		if e.id == none {
 			continue
 		}
 		p.verdict(int32(i), &known[e.id], r)
@@ -37,7 +41,7 @@ func (p *Partition) verdict(i int32, k *copyOf, r *Report) {
 	if k.learned != none {
 		since = moved(p.in[k.learned].stream, e.stream)
 	}
-	if e.out {
+	if e.out && !e.tagged {
 		if since.hi <= span {
 			r.Missed.add(p.place(e, k.learned))
 		} else {
