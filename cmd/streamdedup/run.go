@@ -33,6 +33,15 @@ event through, and commits output and input positions in one transaction, or,
 with --delivery at-least-once, one after the other. Run it as often as there are
 partitions; each process needs an --instance of its own.
 
+Policies, and what they do with such records:
+  --on-missing    no ID: pass, drop, divert (to --divert-topic), fail
+  --on-invalid    malformed before their ID: the same
+  --on-late       more than the window behind: the same
+  --on-duplicate  seen within the window: drop, divert, or tag: pass with the
+                  header streamdedup-duplicate, to see what would be dropped
+  --on-full       new, and the filter has what it was planned for: pass, fail
+What a policy keeps from the output teaches nothing: the next copy comes out.
+
 How much is remembered must be said: with --capacity, --rate or --memory, for the
 whole input. Every flag is also a key of --config FILE and an environment
 variable, STREAMDEDUP_BROKERS for --brokers; flags win over the environment, and
@@ -41,7 +50,9 @@ that over the file.
 The first SIGINT or SIGTERM finishes the open transaction and leaves the group;
 a second one, half a second later or more, quits at once.`,
 		Example: `  streamdedup run --brokers localhost:9092 --in clicks --out clicks-unique --create-topics \
-    --group dedup --key json:event_id --window 24h --rate 50k`,
+    --group dedup --key json:event_id --window 24h --rate 50k
+  streamdedup run --config clicks.yaml --on-duplicate tag
+  streamdedup run --config clicks.yaml --duplicates-topic clicks-again --divert-topic clicks-odd --on-missing divert`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := file.load(cmd); err != nil {
@@ -108,7 +119,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
 	watching := newWatcher(log, s.amount(), metrics.Warnings)
-	engine, plan, err := s.engine(stages, memories, metrics, watching, log)
+	engine, err := s.engine(stages, memories, metrics, watching, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
@@ -125,30 +136,29 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	if err != nil && engine.Snapshot().Counts.In == 0 {
 		return err // there is nothing to sum up
 	}
-	return errors.Join(err, s.sumUp(engine.Snapshot(), plan, time.Since(start)).write(a.stderr, s.summary))
+	return errors.Join(err, s.sumUp(engine.Snapshot(), time.Since(start)).write(a.stderr, s.summary))
 }
 
 // engine makes what runs on the stages, and lets metrics watch it.
-func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, log *slog.Logger) (*pipeline.Engine, sizing.Plan, error) {
+func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, log *slog.Logger) (*pipeline.Engine, error) {
 	session := stages.judge
-	fail := func(err error) (*pipeline.Engine, sizing.Plan, error) { return nil, sizing.Plan{}, err }
 	plan, err := s.plan(int(session.Partitions()))
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if err := holds(plan, log); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	seed, err := s.givenSeed()
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if !seed.given {
 		seed.n = derivedSeed(session.Cluster(), s.group)
 	}
 	rules, err := s.rules(plan, seed.n, s.divert != "")
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	rules.LogChanges, rules.Scope, rules.ShowIDs = !s.unlogged, s.scope, s.showIDs
 	if s.newSet != nil {
@@ -169,18 +179,18 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 		Events: watching.watch(metrics.Events()),
 	}, session, restorer)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if err := stages.share(rules, s.commitInterval, log); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	metrics.Watch(admin.Source{
 		Snapshot: engine.Snapshot, Routes: stages.routes(), Lag: stages.lag,
 		Restoring: restorer.Progress, Standstills: stages.standstills, NotCopied: session.NotCopied,
-		FPR: plan.FPRAt, Budget: plan.Workload.FPR, GenerationCapacity: plan.GenerationCapacity,
+		Budget: plan.Workload.FPR, GenerationCapacity: plan.GenerationCapacity,
 		Slice: time.Duration(rules.Window.Slice()) * time.Millisecond, Info: s.info(),
 	})
-	return engine, plan, nil
+	return engine, nil
 }
 
 // holds refuses a plan of which this machine cannot hold one partition, and warns
@@ -232,12 +242,12 @@ func (s *runSettings) info() admin.Info {
 }
 
 // sumUp is the summary of a run. The rate is that of the fullest partition.
-func (s *runSettings) sumUp(snap *pipeline.Snapshot, plan sizing.Plan, took time.Duration) *summary {
+func (s *runSettings) sumUp(snap *pipeline.Snapshot, took time.Duration) *summary {
 	var rate float64
 	var bytes uint64
 	for i := range snap.Partitions {
 		w := &snap.Partitions[i].Window
-		rate = max(rate, plan.FPRAt(w.Loads))
+		rate = max(rate, w.FPR)
 		bytes += w.Bytes
 	}
 	sum := newSummary(&snap.Counts, rate, bytes, took)
