@@ -158,7 +158,7 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	if err = out.end(err); errors.Is(err, errReaderGone) || err != nil && counts.In == 0 {
 		return err
 	}
-	sum := newSummary(&counts, plan.FPRAt(stats.Loads), stats.Bytes, time.Since(start))
+	sum := newSummary(&counts, stats.FPR, stats.Bytes, time.Since(start))
 	if sum.Unlearned > 0 && s.summary != summaryNone {
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())

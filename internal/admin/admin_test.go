@@ -32,8 +32,6 @@ func watching(s *pipeline.Snapshot) *Metrics {
 		Restoring: func() map[pipeline.Partition]float64 {
 			return map[pipeline.Partition]float64{{Topic: "clicks", Number: 0}: 0.4}
 		},
-		FPR: func(loads [filter.Generations]uint64) float64 { return float64(loads[0]) / 1e6 },
-
 		NotCopied: func() uint64 { return 5 },
 
 		Budget:             1e-4,
@@ -55,7 +53,7 @@ func busy() *pipeline.Snapshot {
 				Partition: pipeline.Partition{Topic: "clicks", Number: 1}, Restored: true,
 				Window: window.Stats{
 					Loads: [filter.Generations]uint64{50, 100}, StreamTime: 1_767_225_600_500,
-					Coverage: 0.25, Full: true, Bytes: 4096,
+					Coverage: 0.25, Full: true, Bytes: 4096, FPR: 5e-5,
 				},
 			},
 		},
@@ -320,7 +318,7 @@ func TestBothStagesShow(t *testing.T) {
 	m := NewMetrics()
 	m.Watch(Source{
 		Snapshot: func() *pipeline.Snapshot { return s }, Routes: func() *pipeline.RouteSnapshot { return routes },
-		FPR: func([filter.Generations]uint64) float64 { return 0 }, GenerationCapacity: 100, Slice: slice,
+		GenerationCapacity: 100, Slice: slice,
 	})
 	h := handler("", m)
 	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: raw/3\n" {

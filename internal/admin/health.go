@@ -81,9 +81,9 @@ func (m *Metrics) Warnings() []Warning {
 	return found
 }
 
-// tooHigh is what the rate of a filter may be, by the budget. A plan's rate is at
-// most the budget, and an estimate is a sample: this is above what it errs by, and
-// below the double of the budget.
+// tooHigh is what the rate of a filter may be, by the budget. A plan's rate is at most
+// the budget, and an estimate is a sample, which errs by a tenth: this is above that,
+// and below the double of the budget.
 const tooHigh = 1.5
 
 // ofPartition is what a check finds in one partition, or "".
@@ -97,9 +97,9 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 		return fmt.Sprintf("partition %s knows %.0f%% of the window: older duplicates pass", p.Partition, 100*p.Window.Coverage)
 	case check == CheckFull && p.Window.Full:
 		return fmt.Sprintf("partition %s has more new IDs than planned: the filter is full", p.Partition)
-	case check == CheckEstimate && source.rate(&p.Window) > tooHigh*source.Budget && source.Budget > 0:
+	case check == CheckEstimate && p.Window.FPR > tooHigh*source.Budget && source.Budget > 0:
 		return fmt.Sprintf("partition %s takes %.2g of the new records for seen, and --fpr allows %g: plan it larger, see `streamdedup size`",
-			p.Partition, source.rate(&p.Window), source.Budget)
+			p.Partition, p.Window.FPR, source.Budget)
 	case check == CheckHot:
 		return hot(p)
 	}

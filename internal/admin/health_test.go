@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/window"
 )
@@ -41,7 +40,7 @@ func TestEveryCheckShows(t *testing.T) {
 		}},
 		CheckCoverage: {"partition clicks/1 knows 25% of the window: older duplicates pass", func(x stream) { x.p.Window.Coverage = 0.25 }},
 		CheckFull:     {"partition clicks/1 has more new IDs than planned: the filter is full", func(x stream) { x.p.Window.Full = true }},
-		CheckEstimate: {"partition clicks/1 takes 0.00016 of the new records for seen, and --fpr allows 0.0001", func(x stream) { x.p.Window.Loads[0] = 160 }},
+		CheckEstimate: {"partition clicks/1 takes 0.00016 of the new records for seen, and --fpr allows 0.0001", func(x stream) { x.p.Window.FPR = 1.6e-4 }},
 		CheckMeasured: {"12 of 10012 audited new records were taken for seen, 0.0012 of them, and --fpr allows 0.0001", func(x stream) {
 			x.s.Counts.Audit = pipeline.Audit{Sampled: 20_000, SampledNew: 10_000, FalsePositives: 12}
 		}},
@@ -57,7 +56,7 @@ func TestEveryCheckShows(t *testing.T) {
 		t.Run(check.String(), func(t *testing.T) {
 			for _, wrong := range []bool{false, true} {
 				s := &pipeline.Snapshot{Partitions: []pipeline.PartitionSnapshot{
-					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, Loads: [filter.Generations]uint64{140}},
+					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, FPR: 1.4e-4},
 						Hot: pipeline.Hot{Share: 0.099}},
 				}}
 				counts := &pipeline.Counts{In: 100, Verdicts: [4]uint64{50, 0, 49, 1}, Marks: [8]uint64{0, 50}}

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/window"
 )
@@ -32,9 +31,7 @@ type Source struct {
 	Routes func() *pipeline.RouteSnapshot
 	// NotCopied is how many dropped duplicates the duplicates topic refused. It may be nil.
 	NotCopied func() uint64
-	// FPR is the rate of a filter whose generations hold as many IDs, and Budget what
-	// it may be.
-	FPR    func(loads [filter.Generations]uint64) float64
+	// Budget is the rate that a filter may have.
 	Budget float64
 	// GenerationCapacity is how many IDs fill a generation of a partition, and
 	// Slice how much stream time it covers.
@@ -55,9 +52,6 @@ func (s *Source) notCopied() uint64 {
 	}
 	return s.NotCopied()
 }
-
-// rate is the rate of a partition's filter.
-func (s *Source) rate(w *window.Stats) float64 { return max(0, s.FPR(w.Loads)) }
 
 // Metrics are the figures of one engine. It is safe for concurrent use.
 type Metrics struct {
@@ -167,7 +161,7 @@ var (
 		"Dropped duplicates that were too large for the duplicates topic; they are dropped all the same.")
 	descFill = describe("filter_fill_ratio",
 		"IDs in a generation by what it is planned for; generation 0 is the one filling, 7 the oldest.", "topic", "partition", "generation")
-	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the filter's load.", "topic", "partition")
+	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the bits that are set.", "topic", "partition")
 	descFull     = describe("generation_full", "1 while the filling generation takes no more IDs.", "topic", "partition")
 	descBytes    = describe("filter_bytes", "Memory of the filters, without their undo journals.")
 	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
@@ -280,7 +274,7 @@ func memory(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats, 
 	for age, load := range w.Loads {
 		gauge(to, descFill, float64(load)/float64(source.GenerationCapacity), p.Topic, number(p), strconv.Itoa(age))
 	}
-	gauge(to, descFPR, source.rate(w), p.Topic, number(p))
+	gauge(to, descFPR, w.FPR, p.Topic, number(p))
 	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
 	gauge(to, descFull, oneIf(w.Full), p.Topic, number(p))
 	if w.StreamTime != window.NoTime {
