@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,13 +163,28 @@ func appendNumber(b, literal []byte) []byte {
 	if len(literal) <= exactInteger && !bytes.ContainsAny(literal, ".eE") && string(literal) != "-0" {
 		return append(b, literal...)
 	}
-	n := len(b)
-	b, err := jsontext.AppendFormat(b, literal, jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
+	near, err := strconv.ParseFloat(string(literal), 64)
 	if err != nil {
-		panic("BUG: no number in a well-formed text: " + err.Error())
+		return append(b, literal...) // beyond the largest
 	}
-	if !sameNumber(b[n:], literal) {
+	n := len(b)
+	if b = appendFloat(b, near); !sameNumber(b[n:], literal) {
 		b = append(b[:n], literal...)
+	}
+	return b
+}
+
+// appendFloat appends a number as ECMAScript writes it (RFC 8785, section 3.2.2.3).
+func appendFloat(b []byte, f float64) []byte {
+	switch abs := math.Abs(f); {
+	case f == 0:
+		return append(b, '0') // also for -0
+	case 1e-6 <= abs && abs < 1e21:
+		return strconv.AppendFloat(b, f, 'f', -1, 64)
+	}
+	b = strconv.AppendFloat(b, f, 'e', -1, 64)
+	if n := len(b); b[n-4] == 'e' && b[n-2] == '0' { // as in 1e-07
+		b = append(b[:n-2], b[n-1])
 	}
 	return b
 }
