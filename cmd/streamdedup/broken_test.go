@@ -115,6 +115,14 @@ func TestCase_OPS_06(t *testing.T) {
 		if got := m.sum("streamdedup_health_warning", "check=fpr_measured") == 1; got != wrong {
 			t.Errorf("the check of the measured rate is up: %v, want %v", got, wrong)
 		}
+		// So does the estimate: it looks at the bits, whatever set them. It is that of the
+		// end, when the filter was fullest.
+		if got := m.sum("streamdedup_health_warning", "check=fpr_estimate") == 1; got != wrong {
+			t.Errorf("the check of the estimate is up: %v, want %v", got, wrong)
+		}
+		if got, rate := m.sum("streamdedup_filter_fpr_estimate"), withheld/records; wrong && (got < rate || got > rate*1.5) {
+			t.Errorf("the estimate is %v, and %v were withheld", got, rate)
+		}
 		if n := strings.Count(p.stderr.String(), "audited new records were taken for seen"); n != map[bool]int{true: 1}[wrong] {
 			t.Errorf("the log says it %d times", n)
 		}
