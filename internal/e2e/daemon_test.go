@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
@@ -30,6 +31,8 @@ type daemon struct {
 	cmd    *exec.Cmd
 	stderr lockedBuffer
 	done   chan struct{} // closed when the process has ended
+	asleep bool          // by a signal of ours
+	odd    []string      // the marks that its records may have
 }
 
 // lockedBuffer can be read while it is written.
@@ -94,11 +97,16 @@ func (d *daemon) signal(s syscall.Signal) {
 	if err := d.cmd.Process.Signal(s); err != nil {
 		d.t.Fatalf("send %v: %v", s, err)
 	}
+	d.asleep = s == syscall.SIGSTOP
 }
 
-// kill ends the process as a crash does.
+// kill ends the process as a crash does. What it had counted until then adds up.
 func (d *daemon) kill() {
 	d.t.Helper()
+	if !d.asleep && d.running() && servedAt.MatchString(d.stderr.String()) {
+		_, page := d.get("/metrics")
+		readAccounts(d.t, page).check(d.t, d.odd)
+	}
 	d.signal(syscall.SIGKILL)
 	<-d.done
 }
@@ -145,10 +153,49 @@ type runSummary struct {
 // summary is the summary of a process that has ended.
 func (d *daemon) summary() runSummary {
 	d.t.Helper()
-	return readSummary(d.t, d.stderr.String())
+	sum := readSummary(d.t, d.stderr.String())
+	sum.check(d.t, d.odd)
+	return sum
 }
 
-// readSummary finds the summary on stderr, and checks both of its sums.
+// anyMark lets a process mark its records as it likes.
+var anyMark = []string{"late", "ahead", "no_time", "jump", "retimed", "unlearned"}
+
+// check fails unless both sums hold, and no record has a mark but the odd ones that
+// the test expects.
+func (sum *runSummary) check(t *testing.T, odd []string) {
+	t.Helper()
+	if n := sum.Unique + sum.Duplicate + sum.Missing + sum.Invalid; n != sum.In {
+		t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
+	}
+	if n := sum.Out + sum.Diverted + sum.Dropped; n != sum.In {
+		t.Errorf("the fates add up to %d, in is %d", n, sum.In)
+	}
+	for i, n := range []uint64{sum.Late, sum.Ahead, sum.NoTime, sum.Jump, sum.Retimed, sum.Unlearned} {
+		if n > sum.In || n > 0 && !slices.Contains(odd, anyMark[i]) {
+			t.Errorf("%d of %d records are marked %s, the test expects the marks %v", n, sum.In, anyMark[i], odd)
+		}
+	}
+}
+
+// readAccounts reads from the metrics what the summary would say now.
+func readAccounts(t *testing.T, page string) *runSummary {
+	t.Helper()
+	of := func(metric, label, value string) uint64 {
+		return uint64(sample(t, page, "streamdedup_"+metric, fmt.Sprintf("%s=%q", label, value)))
+	}
+	verdict := func(v string) uint64 { return of("records_total", "verdict", v) }
+	fate := func(f string) uint64 { return of("fate_total", "fate", f) }
+	mark := func(m string) uint64 { return of("marks_total", "mark", m) }
+	return &runSummary{
+		In:     uint64(sample(t, page, "streamdedup_records_total")),
+		Unique: verdict("unique"), Duplicate: verdict("duplicate"), Missing: verdict("missing"), Invalid: verdict("invalid"),
+		Out: fate("out"), Diverted: fate("diverted"), Dropped: fate("dropped"),
+		Late: mark("late"), Ahead: mark("ahead"), NoTime: mark("no_time"), Jump: mark("jump"), Retimed: mark("retimed"), Unlearned: mark("unlearned"),
+	}
+}
+
+// readSummary finds the summary on stderr.
 func readSummary(t *testing.T, stderr string) runSummary {
 	t.Helper()
 	var sum runSummary
@@ -159,12 +206,6 @@ func readSummary(t *testing.T, stderr string) runSummary {
 	}
 	if err := json.Unmarshal([]byte(lines[i]), &sum); err != nil {
 		t.Fatalf("the summary %q: %v", lines[i], err)
-	}
-	if n := sum.Unique + sum.Duplicate + sum.Missing + sum.Invalid; n != sum.In {
-		t.Errorf("the verdicts add up to %d, in is %d", n, sum.In)
-	}
-	if n := sum.Out + sum.Diverted + sum.Dropped; n != sum.In {
-		t.Errorf("the fates add up to %d, in is %d", n, sum.In)
 	}
 	return sum
 }
@@ -193,20 +234,26 @@ var servedAt = regexp.MustCompile(`serving metrics.*address=(\S+)`)
 func (d *daemon) get(path string) (status int, body string) {
 	d.t.Helper()
 	d.says("serving metrics")
-	address := servedAt.FindStringSubmatch(d.stderr.String())[1]
-	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
+	return get(d.t, d.stderr.String(), path)
+}
+
+// get is a page of a process that has said on stderr where it serves them.
+func get(t *testing.T, stderr, path string) (status int, body string) {
+	t.Helper()
+	address := servedAt.FindStringSubmatch(stderr)[1]
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		d.t.Fatalf("get %s: %v", path, err)
+		t.Fatalf("get %s: %v", path, err)
 	}
 	text, err := io.ReadAll(resp.Body)
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		d.t.Fatalf("get %s: %v", path, err)
+		t.Fatalf("get %s: %v", path, err)
 	}
 	return resp.StatusCode, string(text)
 }
@@ -214,7 +261,13 @@ func (d *daemon) get(path string) (status int, body string) {
 // metric is the sum of the samples of a metric that have these labels.
 func (d *daemon) metric(name string, labels ...string) float64 {
 	d.t.Helper()
-	_, body := d.get("/metrics")
+	_, page := d.get("/metrics")
+	return sample(d.t, page, name, labels...)
+}
+
+// sample is the sum of a page's samples of a metric that have these labels.
+func sample(t *testing.T, body, name string, labels ...string) float64 {
+	t.Helper()
 	sum := 0.0
 	for line := range strings.SplitSeq(body, "\n") {
 		rest, ok := strings.CutPrefix(line, name)
@@ -224,7 +277,7 @@ func (d *daemon) metric(name string, labels ...string) float64 {
 		}
 		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
 		if err != nil {
-			d.t.Fatalf("metric %q: %v", line, err)
+			t.Fatalf("metric %q: %v", line, err)
 		}
 		sum += v
 	}

@@ -70,10 +70,11 @@ func TestMain(m *testing.M) {
 type process struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
-	stderr bytes.Buffer
+	stderr lockedBuffer
 	done   chan struct{} // closed when the process has ended
 	end    error         // how, once it has
 	asked  bool          // we have ended it ourselves
+	counts bool          // it is a run, and counts
 }
 
 // start starts the program; it ends with the test at the latest.
@@ -107,6 +108,10 @@ func start(t *testing.T, args ...string) *process {
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.asked = true
+	if stderr := p.stderr.String(); p.counts && servedAt.MatchString(stderr) {
+		_, page := get(t, stderr, "/metrics")
+		readAccounts(t, page).check(t, anyMark)
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatalf("kill: %v", err)
 	}
@@ -122,6 +127,10 @@ func (p *process) stop(t *testing.T) {
 	}
 	if err := p.wait(); err != nil {
 		t.Fatalf("after an interrupt: %v", err)
+	}
+	if p.counts {
+		sum := readSummary(t, p.stderr.String())
+		sum.check(t, anyMark)
 	}
 }
 
@@ -178,12 +187,13 @@ func (s *stream) feed(t *testing.T, most int) {
 func (s *stream) run(t *testing.T, instance string, more ...string) *process {
 	t.Helper()
 	args := []string{"run", "--brokers", s.brokers(), "--in", s.in, "--out", s.out, "--group", s.group, "--instance", instance,
-		"--window", s.workload.Window.String(), "--metrics-addr", "off", "--summary", "json",
+		"--window", s.workload.Window.String(), "--metrics-addr", "127.0.0.1:0", "--summary", "json",
 		"--state-dir", s.state, "--checkpoint-interval", "300ms"}
 	for _, spec := range s.workload.Kind.KeySpecs() {
 		args = append(args, "--key", spec)
 	}
 	p := start(t, append(args, more...)...)
+	p.counts = true
 	s.processes = append(s.processes, p)
 	return p
 }

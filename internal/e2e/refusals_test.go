@@ -93,6 +93,7 @@ func TestRetimed(t *testing.T) {
 	const hour = time.Hour
 	anyTime := settings{"message.timestamp.before.max.ms": "9223372036854775807", "message.timestamp.after.max.ms": "9223372036854775807"}
 	s := newScene(t, 1, anyTime, settings{"message.timestamp.before.max.ms": "3600000", "message.timestamp.after.max.ms": "3600000"})
+	s.odd("late", "ahead", "no_time", "jump", "retimed")
 	begin := time.UnixMilli(time.Now().UnixMilli())
 	times := []time.Time{
 		begin.Add(-30 * time.Minute), begin.Add(-3 * hour), begin.Add(30 * time.Minute), begin.Add(3 * hour),

@@ -42,6 +42,7 @@ func TestRestartRemembers(t *testing.T) {
 		t.Run(clock, func(t *testing.T) {
 			s := newScene(t, 1, anyTime, anyTime)
 			s.flags["time"] = clock
+			s.odd("jump")
 			write := func(ids []string, ago time.Duration, pass bool) {
 				t.Helper()
 				var records []*kgo.Record

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -30,6 +31,7 @@ type scene struct {
 	flags      map[string]string
 	keys       []string // key specs, whose flag may be given more than once
 
+	odds    []string // the marks that records may have
 	written int
 	// want are the values that must come out, by partition and in order.
 	want map[int32][]string
@@ -49,9 +51,21 @@ func (s settings) topic(t *testing.T, brokers []string, partitions int32) string
 	return kafkatest.Topic(t, brokers, partitions, configs)
 }
 
+// newScene is a scene on a real broker.
 func newScene(t *testing.T, partitions int32, in, out settings) *scene {
 	t.Helper()
-	brokers := kafkatest.Brokers(t)
+	return newSceneOn(t, kafkatest.Brokers(t), partitions, in, out)
+}
+
+// everyBroker runs a test on an embedded broker and, where there is one, on a real one.
+func everyBroker(t *testing.T, test func(t *testing.T, brokers []string)) {
+	t.Helper()
+	t.Run("embedded", func(t *testing.T) { test(t, kafkatest.Fake(t, kfake.NumBrokers(1)).ListenAddrs()) })
+	t.Run("real", func(t *testing.T) { test(t, kafkatest.Brokers(t)) })
+}
+
+func newSceneOn(t *testing.T, brokers []string, partitions int32, in, out settings) *scene {
+	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerBatchMaxBytes(8<<20), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
@@ -91,8 +105,13 @@ func (s *scene) run(more ...string) *daemon {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		args = append(args, "--"+name+"="+flags[name])
 	}
-	return launch(s.t, args...)
+	d := launch(s.t, args...)
+	d.odd = s.odds
+	return d
 }
+
+// odd lets records have these marks. Without it a mark fails the test.
+func (s *scene) odd(marks ...string) { s.odds = marks }
 
 func (s *scene) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(s.t.Context(), limit)

@@ -74,6 +74,7 @@ func TestCase_EOS_16_scope(t *testing.T) {
 			s := newAcross(t, 6)
 			s.flags["scope"] = scope
 			s.flags["key"] = "header:id"
+			s.odd("ahead")
 			// Of the two copies the first that was read comes out.
 			first := &kgo.Record{Partition: 1, Value: []byte("one"), Timestamp: time.UnixMilli(time.Now().UnixMilli() - 5),
 				Headers: []kgo.RecordHeader{{Key: "b"}, {Key: "id", Value: []byte("the same")}, {Key: "b", Value: []byte{0}}}}
@@ -145,6 +146,7 @@ func TestScopeTopicLeavesNoPartitionBehind(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed(t), 3))
 	s := newAcross(t, partitions)
 	s.flags["window"], s.flags["commit-interval"], s.flags["state-dir"] = "7m", "20ms", "off"
+	s.odd("jump")
 	begin := time.Now().Add(-span - time.Hour)
 	var records []*kgo.Record
 	want := map[string]bool{}
