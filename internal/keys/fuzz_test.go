@@ -138,57 +138,109 @@ func decodeSlowly(literal string) (decoded []byte) {
 	return decoded
 }
 
-// FuzzJSON compares the scanner with encoding/json, for texts of any kind:
+// jsonPaths are what FuzzJSON and the long comparison look for.
+var jsonPaths = []string{"id", "a.b", "/a/1/b", "/0/id", "id.id", "/a~1b", "/id/0/id", "/é/0", "/a/0"}
+
+// comparison holds the scanner to encoding/json, for texts of any kind:
 //
 //   - each path alone has the outcome and the literal that the reference finds;
 //   - the decoded text of a string is that of a slow decoder, and that of
 //     encoding/json where this replaces nothing;
 //   - all paths in one pass find what each finds alone, unless the text is malformed
-//     before the last of them.
-func FuzzJSON(f *testing.F) {
+//     before the last of them;
+//   - a scanner that has met other texts finds the same.
+type comparison struct {
+	paths [][]segment
+	// old are scanners that keep the shapes of all texts, together an Extractor of all
+	// paths that does.
+	old      []*scanner
+	together *Extractor
+}
+
+func newComparison(t testing.TB) *comparison {
+	c := &comparison{}
+	var specs []string
+	for _, p := range jsonPaths {
+		path, err := parsePath(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.paths = append(c.paths, path)
+		c.old = append(c.old, newScanner([][]segment{path}))
+		specs = append(specs, "json:"+p)
+	}
+	c.together = mustParse(t, specs...)
+	return c
+}
+
+func (c *comparison) check(t testing.TB, doc []byte) {
+	t.Helper()
+	worst := Found
+	c.wake()
+	for i, path := range c.paths {
+		want, outcome := reference(doc, path)
+		worst = max(worst, outcome)
+		// The second time, the new one has met the text itself.
+		fresh := newScanner([][]segment{path})
+		for _, s := range []*scanner{fresh, fresh, c.old[i], c.old[i]} {
+			checkScan(t, s, doc, jsonPaths[i], want, outcome)
+		}
+	}
+	for range 2 {
+		if _, o := c.together.Hash(&Record{Value: doc}); o != worst {
+			t.Errorf("all paths in %q: got %v, want %v", doc, o, worst)
+		}
+	}
+}
+
+// wake has the scanners follow shapes, however many texts had none of them.
+func (c *comparison) wake() {
+	for _, s := range append(c.old, c.together.json) {
+		s.shapes.rest, s.shapes.misses = 0, 0
+	}
+}
+
+func checkScan(t testing.TB, s *scanner, doc []byte, path, want string, outcome Outcome) {
+	t.Helper()
+	if !s.scan(doc) {
+		if outcome != Invalid {
+			t.Errorf("%s in %q: got invalid, want %v %s", path, doc, outcome, want)
+		}
+		return
+	}
+	got := &s.found[0]
+	if o := outcomeOf(got); o != outcome {
+		t.Errorf("%s in %q: got %v, want %v %s", path, doc, o, outcome, want)
+	} else if outcome == Found {
+		compareValue(t, got, want)
+	}
+}
+
+// texts are where fuzzing begins.
+func texts() [][]byte {
+	texts := [][]byte{deep(70)}
 	for _, s := range []string{
 		`{"id":"a"}`, `{"id":1}`, `{"id":-0.5e+7,"a":[1,{"b":"x"}]}`, `{"a":{"b":true},"id":null}`, `{"a":[[],[0,{"b":{}}]],"id":""}`, `[{"id":1},2]`,
 		`{"\u0069d":"\ud83d\ude00\ud83d\n\/","a":1}`, "{\"id\":\"\xff\xed\xa0\x80\\udc00\"}", `{"id":"a","id":"b"}`, `{"a":{"x":1},"a":{"b":2}}`, `{"0":{"id":1}}`,
 		`{"id":12`, `{"id":12x}`, `{"id":"a`, `{"x":1,}`, `{"x" 1}`, `[1 2]`, `{"x":[}]}`, `{"x":01,"id":1}`, "{\"x\":\"\n\",\"id\":1}", `{"x":"\q","id":1}`, ` {"x" : "a\"b" , "id" : [ ] } `,
-		"\x00\x00\x00\x00\x01" + `{"id":"a"}`, "\x00", "", "  ", `"id"`, `nul`, `{"id":true}}`, `{"x":1}{"id":2}`, string(deep(70)), `{"x":{"id":1},"id":[{"id":2}]}`,
+		"\x00\x00\x00\x00\x01" + `{"id":"a"}`, "\x00", "", "  ", `"id"`, `nul`, `{"id":true}}`, `{"x":1}{"id":2}`, `{"x":{"id":1},"id":[{"id":2}]}`,
+		`{"\u00e9":["x"],"a/b":0}`, `{"é":[1],"id":{"id":"12345678"}}`, `{"x":"0123456789abcdef","y":1767225600123,"id":"a\\"}`, `{"a":["a",{"b":2}],"id":3}`, `{"a":5,"id":3}`,
 	} {
-		f.Add([]byte(s))
+		texts = append(texts, []byte(s))
 	}
-	paths := []string{"id", "a.b", "/a/1/b", "/0/id", "id.id", "/a~1b", "/id/0/id"}
+	return texts
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, text := range texts() {
+		f.Add(text)
+	}
+	c := newComparison(f)
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		if len(doc) > 5000 {
 			return // encoding/json refuses more than 10,000 levels
 		}
-		var together []string
-		worst := Found
-		for _, p := range paths {
-			together = append(together, "json:"+p)
-			path, err := parsePath(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, outcome := reference(doc, path)
-			worst = max(worst, outcome)
-			s := newScanner([][]segment{path})
-			if !s.scan(doc) {
-				if outcome != Invalid {
-					t.Errorf("%s in %q: got invalid, want %v %s", p, doc, outcome, want)
-				}
-				continue
-			}
-			got := &s.found[0]
-			if o := outcomeOf(got); o != outcome {
-				t.Errorf("%s in %q: got %v, want %v %s", p, doc, o, outcome, want)
-				continue
-			}
-			if outcome == Found {
-				compareValue(t, got, want)
-			}
-		}
-		e := mustParse(t, together...)
-		if _, o := e.Hash(&Record{Value: doc}); o != worst {
-			t.Errorf("all paths in %q: got %v, want %v", doc, o, worst)
-		}
+		c.check(t, doc)
 	})
 }
 
@@ -202,7 +254,7 @@ func outcomeOf(p *part) Outcome {
 	return Found
 }
 
-func compareValue(t *testing.T, got *part, literal string) {
+func compareValue(t testing.TB, got *part, literal string) {
 	t.Helper()
 	if literal[0] != '"' {
 		if want := map[bool]kind{true: boolean, false: number}[literal == "true" || literal == "false"]; got.kind != want || string(got.bytes) != literal {

@@ -59,6 +59,12 @@ func skipString(b []byte, i int) (end int, escaped bool) {
 			}
 			i += 8
 		}
+		if i >= 0 && i > len(b)-8 && i < len(b) && len(b) >= 8 {
+			// The last word, without what is before i. The zeros that come in are special,
+			// so that i is no more than the end of b.
+			last := len(b) - 8
+			i += bits.TrailingZeros64(special(word(b, last)>>(8*(i-last)))) / 8
+		}
 		switch c := at(b, i); {
 		case c == '"':
 			return i, escaped

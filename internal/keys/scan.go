@@ -14,8 +14,9 @@ type segment struct {
 
 // scanner finds the values at some paths in one pass over a JSON text.
 //
-// It goes down only where a path leads, at most as deep as the longest path, and
-// skips the rest without recursion. A set of paths is a word with a bit for each.
+// Its walk goes down only where a path leads, at most as deep as the longest path,
+// and skips the rest without recursion. A set of paths is a word with a bit for each.
+// Texts of a shape that was walked before are not walked (see [shapes]).
 //
 // It has one owner: no method may run concurrently with another.
 type scanner struct {
@@ -28,12 +29,15 @@ type scanner struct {
 
 	text []byte
 	// open is the set of paths whose place has not been seen.
-	open  uint64
-	found []part
+	open uint64
+	// found is what the value has for each path, places where that is in the text.
+	found  []part
+	places []int
 	// outer holds, a bit each, whether the containers around the innermost 64
 	// are objects (see skip).
-	outer []uint64
-	char  [maxChar]byte
+	outer  []uint64
+	char   [maxChar]byte
+	shapes shapes
 }
 
 func newScanner(paths [][]segment) *scanner {
@@ -41,7 +45,11 @@ func newScanner(paths [][]segment) *scanner {
 	for _, p := range paths {
 		longest = max(longest, len(p))
 	}
-	s := &scanner{paths: paths, ends: make([]uint64, longest+1), lengths: make([]uint64, longest+1), found: make([]part, len(paths))}
+	s := &scanner{
+		paths: paths, ends: make([]uint64, longest+1), lengths: make([]uint64, longest+1),
+		found: make([]part, len(paths)), places: make([]int, len(paths)),
+	}
+	s.shapes.literals, s.shapes.led = make([]byte, 0, mostLiterals), make([]int, 0, mostLed)
 	for i, p := range paths {
 		s.ends[len(p)] |= 1 << i
 		for d, seg := range p {
@@ -65,9 +73,7 @@ const registryPrefix = 5
 // text is malformed before the last place it had to see; found is then of no use.
 // An empty value, null or not, has nothing anywhere.
 func (s *scanner) scan(value []byte) bool {
-	for i := range s.found {
-		s.found[i].kind = absent
-	}
+	s.reset()
 	if len(value) == 0 {
 		return true
 	}
@@ -75,12 +81,29 @@ func (s *scanner) scan(value []byte) bool {
 		value = value[min(registryPrefix, len(value)):]
 	}
 	s.text = value
+	if s.shapes.tried() {
+		if s.follow() {
+			s.shapes.hits++
+			return true
+		}
+		s.reset()
+	}
+	s.shapes.led = s.shapes.led[:0]
 	s.open = 1<<len(s.paths) - 1 // all 64 where the shift overflows to zero
 	i := s.walk(skipSpace(value, 0), s.open, 0)
-	if i == finished {
-		return true
+	ok := i == finished || i >= 0 && skipSpace(value, i) == len(value)
+	if s.shapes.missed() && ok {
+		s.learn(i)
 	}
-	return i >= 0 && skipSpace(value, i) == len(value)
+	return ok
+}
+
+// reset forgets what was found.
+func (s *scanner) reset() {
+	for i := range s.found {
+		s.found[i].kind = absent
+		s.places[i] = malformed
+	}
 }
 
 // walk reads the value at i, which is where the first depth segments of the paths
@@ -101,6 +124,7 @@ func (s *scanner) walk(i int, set uint64, depth int) int {
 		}
 	}
 	if deeper != 0 {
+		s.shapes.lead(i)
 		switch at(s.text, i) {
 		case '{':
 			return s.object(i, deeper, depth)
@@ -123,20 +147,26 @@ func (s *scanner) take(i int, set uint64) int {
 			return malformed
 		}
 		p, end = part{text, escaped, s.text[i+1 : close]}, close+1
-		if len(p.bytes) == 0 {
-			p.kind = absent
-		}
 	default:
 		if end, p.kind = skipScalar(s.text, i); end < 0 || !delimited(s.text, end) {
 			return malformed
 		}
 		p.bytes = s.text[i:end]
 	}
+	s.note(set, i, p)
+	return end
+}
+
+// note has p, which is at i, found for the paths in set.
+func (s *scanner) note(set uint64, i int, p part) {
+	if p.kind == text && len(p.bytes) == 0 {
+		p.kind = absent
+	}
 	s.open &^= set
 	for ; set != 0; set &= set - 1 {
-		s.found[bits.TrailingZeros64(set)] = p
+		at := bits.TrailingZeros64(set)
+		s.found[at], s.places[at] = p, i
 	}
-	return end
 }
 
 // object reads the object at i, whose members may match segment depth of the
