@@ -37,6 +37,9 @@ build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pa
 # block prints a measurement as an indented block.
 block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
 
+# What another script measured stays.
+sed -n '/^<!-- bench filter -->$/,/^<!-- end bench filter -->$/p' docs/BENCHMARKS.md >"$out/filter"
+
 {
 	cat <<'TEXT'
 # Benchmarks
@@ -69,6 +72,14 @@ A hundred million IDs in one partition, 1% false positives, layout fast: from th
 
 TEXT
 	block restore
+	cat <<'TEXT'
+
+## Files
+
+`filter` and what else removes duplicate lines; `scripts/bench-filter.sh` measures it.
+
+TEXT
+	cat "$out/filter"
 } >docs/BENCHMARKS.md
 
 # In the README the same stands between two comments.

@@ -22,7 +22,7 @@ type chunk struct {
 	ends  []int // of its records, where they are rows of CSV
 	// unclosed says that the last record ends with the input, between quotes.
 	unclosed bool
-	large    bool // longer than usual, for a long line
+	usual    []byte // instead of text, where that is larger for a long line
 
 	batch pipeline.Batch // a view of each record that is not empty
 	lines []span         // the line of each record of the batch

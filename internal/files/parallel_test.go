@@ -142,7 +142,7 @@ func TestWorkersKeepStreamTime(t *testing.T) {
 	}
 	filtered := func(workers int) (string, pipeline.Counts) {
 		var out bytes.Buffer
-		counts, err := run(t, t.Context(), Config{Stdin: bytes.NewReader(in.Bytes()), Output: &out, Workers: workers}, rules(t, 1<<15, func(c *pipeline.Config) {
+		counts, err := run(t.Context(), t, Config{Stdin: bytes.NewReader(in.Bytes()), Output: &out, Workers: workers}, rules(t, 1<<15, func(c *pipeline.Config) {
 			c.Keys, c.Time, c.Kind, c.OnLate = []string{"json:id"}, "json:t", "sliced", pipeline.Drop
 			c.Window = window.Config{Span: 20 * time.Minute, GenerationCapacity: 1 << 15}
 			c.NewSet = slicedSet(t)
@@ -176,7 +176,7 @@ func TestLongLinesComeThrough(t *testing.T) {
 		fmt.Fprintf(&want, "%d\n", i)
 	}
 	var out strings.Builder
-	if _, err := run(t, t.Context(), Config{Stdin: strings.NewReader(in.String()), Output: &out, Workers: 8}, rules(t, 1000, nil)); err != nil {
+	if _, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in.String()), Output: &out, Workers: 8}, rules(t, 1000, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != want.String() {
@@ -208,7 +208,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 		}
 		change(&cfg, &r)
-		if _, err := run(t, t.Context(), cfg, r); err == nil {
+		if _, err := run(t.Context(), t, cfg, r); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		for range 1000 {

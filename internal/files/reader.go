@@ -92,16 +92,14 @@ func (r *reader) firstEnd() int {
 
 // next fills c with what there is, at least one record, and reports whether there
 // was one: else failed says why not. Every whole record before an error is given
-// out. Before it makes the chunk larger than it is it asks grow.
-func (r *reader) next(c *chunk, grow func(*chunk) bool) bool {
-	if len(r.rest) >= cap(c.text) {
-		if !grow(c) {
-			return false
-		}
-		c.text = make([]byte, 0, len(r.rest)+firstRead)
+// out. For room that the chunk does not have it asks grow.
+func (r *reader) next(c *chunk, grow func(c *chunk, size int) bool) bool {
+	c.text, c.ends, c.unclosed = c.text[:0], c.ends[:0], false
+	if len(r.rest) >= cap(c.text) && !grow(c, len(r.rest)+firstRead) {
+		return false
 	}
-	c.text, c.ends, c.unclosed = append(c.text[:0], r.rest...), c.ends[:0], false
-	if r.rest = r.rest[:0]; cap(r.rest) > chunkSize {
+	c.text = append(c.text, r.rest...)
+	if r.rest = r.rest[:0]; cap(r.rest) > 2*chunkSize {
 		r.rest = nil // of a long line
 	}
 	for {
@@ -109,7 +107,7 @@ func (r *reader) next(c *chunk, grow func(*chunk) bool) bool {
 		if c.ends = r.ends(c.text, c.ends); len(c.ends) > 0 {
 			end = c.ends[len(c.ends)-1]
 		}
-		full := len(c.text) == cap(c.text)
+		full := len(c.text) >= min(cap(c.text), chunkSize)
 		switch {
 		case end > 0 && (full || !r.src.packed || r.failed != nil):
 			r.give(c, end)
@@ -118,11 +116,8 @@ func (r *reader) next(c *chunk, grow func(*chunk) bool) bool {
 			r.failed = r.tooLong(r.above + 1)
 			return false
 		case r.failed == nil:
-			if full {
-				if !grow(c) {
-					return false
-				}
-				c.text = append(make([]byte, 0, min(2*cap(c.text), r.maxLine+2*firstRead)), c.text...)
+			if len(c.text) == cap(c.text) && !grow(c, len(c.text)+1) {
+				return false
 			}
 			c.text = r.read(c.text)
 		case errors.Is(r.failed, io.EOF) && len(c.text) > 0:
@@ -163,10 +158,12 @@ func (r *reader) give(c *chunk, end int) {
 }
 
 // read appends what one Read gives, at least one byte or an error, to text, which
-// has room.
+// has room. It does not fill a room that is much larger than text: short lines may
+// follow a long one.
 func (r *reader) read(text []byte) []byte {
+	room := min(cap(text), max(2*len(text), chunkSize))
 	for range maxEmptyReads {
-		n, err := r.src.Read(text[len(text):cap(text)])
+		n, err := r.src.Read(text[len(text):room])
 		text = text[:len(text)+n]
 		if errors.Is(err, io.EOF) {
 			r.failed = io.EOF

@@ -59,7 +59,7 @@ func readAll(r *reader, size, limit int) ([]line, error) {
 	r.begin()
 	for {
 		c := &chunk{text: make([]byte, 0, size+1)}
-		if !r.next(c, func(*chunk) bool { return true }) {
+		if !r.next(c, func(c *chunk, size int) bool { c.text = append(make([]byte, 0, size), c.text...); return true }) {
 			return all, r.failed
 		}
 		c.cut(map[bool]keys.TableKind{true: keys.CSV}[r.csv], limit)

@@ -18,7 +18,7 @@ type stream struct {
 	cfg    *Config
 	broken <-chan struct{}
 	token  chan struct{} // the lock
-	large  chan struct{} // for chunks of long lines: one at a time is much memory
+	large  chan []byte   // the memory for a chunk of a long line
 
 	chunkSize int
 	names     []string // to be opened yet
@@ -37,8 +37,9 @@ type stream struct {
 func openStream(cfg *Config, broken <-chan struct{}) (*stream, error) {
 	s := &stream{
 		cfg: cfg, broken: broken, names: cfg.Inputs, last: newTurn(),
-		token: make(chan struct{}, 1), large: make(chan struct{}, 1), chunkSize: chunkSize,
+		token: make(chan struct{}, 1), large: make(chan []byte, 1), chunkSize: chunkSize,
 	}
+	s.large <- nil
 	s.last.judged <- true
 	s.last.written <- true
 	if len(s.names) == 0 {
@@ -184,26 +185,30 @@ func (s *stream) close() error {
 	return nil
 }
 
-// grow waits until c may be larger than usual. It reports whether there is still
-// reason to.
-func (s *stream) grow(c *chunk) bool {
-	if c.large {
-		return true
+// grow gives c room for a text of that size, and waits until it may be larger than
+// usual: one chunk at a time is, and has the memory for it. It reports whether
+// there is still reason to.
+func (s *stream) grow(c *chunk, size int) bool {
+	if c.usual == nil {
+		select {
+		case large := <-s.large:
+			c.usual, c.text = c.text, append(large, c.text...)
+		case <-s.broken:
+			return false
+		}
 	}
-	select {
-	case s.large <- struct{}{}:
-		c.large = true
-		return true
-	case <-s.broken:
-		return false
+	if cap(c.text) < size {
+		size = max(size, min(2*cap(c.text), s.cfg.MaxLine+2*firstRead))
+		c.text = append(make([]byte, 0, size), c.text...)
 	}
+	return true
 }
 
 // release gives back the memory of a long line.
 func (s *stream) release(c *chunk) {
-	if c.large {
-		c.large, c.text = false, nil
-		<-s.large
+	if c.usual != nil {
+		s.large <- c.text[:0]
+		*c = chunk{text: c.usual}
 	}
 }
 
