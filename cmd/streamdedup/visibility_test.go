@@ -281,8 +281,7 @@ func TestRunWarnsOfClocksAhead(t *testing.T) {
 }
 
 // A default that a producer left in is the ID of a fifth of all records: it is named, by
-// its hash, and by its text only to who asked for that. What copies of it say is not
-// what the first one said, which shows, too.
+// its hash, and by its text only to who asked for that.
 func TestAHotIDIsNamed(t *testing.T) {
 	const records = 100_000
 	brokers := kafkatest.Fake(t).ListenAddrs()
@@ -318,4 +317,36 @@ func TestAHotIDIsNamed(t *testing.T) {
 	}
 	f(`with hash [0-9a-f]{16} \(--show-ids shows it\)`)
 	f(`"unknown", with hash [0-9a-f]{16},`, "--show-ids")
+}
+
+// Copies with another value than their first ones are told from those that are alike: by
+// the audited sample, of which there are some among so many.
+func TestClashingIDsShow(t *testing.T) {
+	const ids = 20_000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	for _, alike := range []bool{true, false} {
+		in := kafkatest.Topic(t, brokers, 1, nil)
+		send(t, brokers, in, 2*ids, func(i int) (int32, string) {
+			if n := i / ids; !alike {
+				return 0, fmt.Sprintf(`{"id":%d,"copy":%d}`, i%ids, n)
+			}
+			return 0, fmt.Sprintf(`{"id":%d}`, i%ids)
+		})
+		p := start(t, runArgs(brokers, in, in+"-out", "--capacity", "100k", "--hash-seed", "1")...)
+		m := awaitCounted(t, p.line(t, `serving metrics.* address=(\S+)`), 2*ids)
+		clashes := m.sum("streamdedup_id_clashes_total")
+		copies := m.sum("streamdedup_audited_records_total") - m.sum("streamdedup_audited_new_records_total")
+		if want := map[bool]float64{false: copies}[alike]; clashes != want || copies < 5 {
+			t.Errorf("alike: %v: %v clashes of %v audited copies", alike, clashes, copies)
+		}
+		if got := m.sum("streamdedup_health_warning", "check=id_clashes") == 1; got == alike {
+			t.Errorf("alike: %v: the health flag is up: %v", alike, got)
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
+		}
+		if n := strings.Count(p.stderr.String(), "audited records have the ID of an earlier one and another value"); n != map[bool]int{false: 1}[alike] {
+			t.Errorf("alike: %v: the log says it %d times", alike, n)
+		}
+	}
 }
