@@ -231,20 +231,9 @@ func TestOutcomesDoNotDependOnHowTheEngineRuns(t *testing.T) {
 	}
 }
 
-// A panic in a shard ends in an abort and an error, with nothing committed.
-func TestPanicInShardAborts(t *testing.T) {
-	s := newStream(1)
-	s.add(0, "a", epoch0)
-	cfg := engineConfig()
-	cfg.Rules.NewSet = func() (filter.Set, error) { return brokenSet{}, nil }
-	_, err := run(t, s, newMember(s, 1, 10, nil), cfg)
-	if err == nil || len(s.out[Partition{"in", 0}]) != 0 || len(s.positions) != 0 {
-		t.Errorf("error %v, output %v, positions %v", err, s.out, s.positions)
-	}
-}
-
 type brokenSet struct{ filter.Set }
 
-func (brokenSet) Rollback()     {}
-func (brokenSet) Bytes() uint64 { return 0 }
-func (brokenSet) Close() error  { return nil }
+func (brokenSet) Rollback()            {}
+func (brokenSet) Bytes() uint64        { return 0 }
+func (brokenSet) FPREstimate() float64 { return 0 }
+func (brokenSet) Close() error         { return nil }

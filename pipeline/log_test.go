@@ -18,7 +18,9 @@ func logged() (*slog.Logger, *bytes.Buffer) {
 	return slog.New(slog.NewTextHandler(&text, nil)), &text
 }
 
-func TestPanicIsOneLineAndItsStackOneAttribute(t *testing.T) {
+// OPS-07: a panic in a shard ends in an abort and an error, with nothing committed, and
+// in one line with its stack as one attribute.
+func TestCase_OPS_07(t *testing.T) {
 	s := newStream(1)
 	s.add(0, "a", epoch0)
 	cfg := engineConfig()
@@ -35,6 +37,9 @@ func TestPanicIsOneLineAndItsStackOneAttribute(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "stack="); n != 1 {
 		t.Errorf("%d stacks, want 1:\n%s", n, text)
+	}
+	if len(s.out[p0]) != 0 || len(s.positions) != 0 {
+		t.Errorf("output %v, positions %v: want none", s.out, s.positions)
 	}
 }
 
