@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,7 @@ func (s *filterSettings) check(inputs []string) error {
 }
 
 // decideFormat takes the format from a preset, else from the names of the files, else
-// from the key.
+// from the key and the time.
 func (s *filterSettings) decideFormat(inputs []string) error {
 	if s.format != formatAuto {
 		return nil
@@ -86,7 +87,7 @@ func (s *filterSettings) decideFormat(inputs []string) error {
 		return nil
 	}
 	s.format = formatLines
-	for _, spec := range s.keys {
+	for _, spec := range append(slices.Clone(s.keys), s.time) {
 		switch kindOfSpec(spec) {
 		case "json":
 			s.format = formatNDJSON
