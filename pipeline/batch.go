@@ -39,6 +39,9 @@ type Batch struct {
 
 	Records []Record
 	Offsets []int64
+	// Memory is about what the batch takes as long as the source keeps it, in bytes;
+	// zero where the source does not say.
+	Memory int64
 	// Oversize marks records that the output is known to refuse for their size.
 	// It is nil when there are none.
 	Oversize []bool

@@ -118,6 +118,7 @@ type part struct {
 type cycle struct {
 	begun   bool
 	records int   // delivered, whatever their fate
+	memory  int64 // that they take, as far as the source says
 	oldest  int64 // reading time of the first batch, ms
 	failed  error // why it must be aborted
 }
@@ -285,7 +286,7 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 		return
 	}
 	p.counts.Plus(&b.Counts)
-	e.open.records += len(b.Records)
+	e.open.delivered(b)
 	if b.Stopped != nil && p.halted == nil {
 		e.halt(p, b.Stopped)
 	}
@@ -294,15 +295,28 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 // minJournal keeps small filters from committing all the time.
 const minJournal = 1 << 20
 
-// maxRecords is how many records a cycle may hold: a source keeps them all until
-// it ends, and a long commit interval must not cost memory without bound.
-const maxRecords = 1 << 20
+// maxRecords and maxMemory are how many records a cycle may hold, and in how many
+// bytes: a source keeps them all until it ends, and neither a long commit interval nor
+// large records must cost memory without bound.
+const (
+	maxRecords = 1 << 20
+	maxMemory  = 128 << 20
+)
+
+// delivered notes that a batch is in the cycle.
+func (c *cycle) delivered(b *Batch) {
+	c.records += len(b.Records)
+	c.memory += b.Memory
+}
+
+// holdsEnough is whether no more must be taken into the cycle.
+func (c *cycle) holdsEnough() bool { return c.records >= maxRecords || c.memory >= maxMemory }
 
 // full is whether the cycle must end early: undoing it would need more than an
-// eighth of a filter, or it holds too many records. Outcomes do not depend on where
+// eighth of a filter, or it holds enough records. Outcomes do not depend on where
 // a cycle ends.
 func (e *Engine) full() bool {
-	if e.open.records >= maxRecords {
+	if e.open.holdsEnough() {
 		return true
 	}
 	for _, p := range e.parts {

@@ -167,7 +167,7 @@ func (r *Router) cycle(ctx context.Context) error {
 		}
 		r.load(polled.Batches)
 		sent := r.route(ctx)
-		if ctx.Err() != nil || r.open.failed != nil || r.open.records >= maxRecords || !time.Now().Before(end) {
+		if ctx.Err() != nil || r.open.failed != nil || r.open.holdsEnough() || !time.Now().Before(end) {
 			break
 		}
 		// Others may wait for what we have done as we wait for them.

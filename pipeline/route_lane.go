@@ -232,7 +232,7 @@ func (r *Router) deliver(ctx context.Context, l *lane, b *Batch) {
 	if err := r.session.Deliver(ctx, b); err != nil {
 		r.open.failed = fmt.Errorf("route %s: %w", b.Partition, err)
 	}
-	r.open.records += len(b.Records)
+	r.open.delivered(b)
 	l.records += uint64(len(b.Records))
 }
 
