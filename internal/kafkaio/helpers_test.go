@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -152,9 +153,15 @@ func (s *scene) unique(n int) {
 // again writes all IDs so far once more.
 func (s *scene) again() {
 	s.t.Helper()
+	s.latest(math.MaxInt)
+}
+
+// latest writes the latest IDs of each partition once more, at most so many.
+func (s *scene) latest(most int) {
+	s.t.Helper()
 	var records []*kgo.Record
 	for p, n := range s.next {
-		for i := range n {
+		for i := max(0, n-most); i < n; i++ {
 			records = append(records, s.record(p, fmt.Sprintf("p%d-%d", p, i)))
 		}
 	}

@@ -89,8 +89,8 @@ func (c *checked) settled(result pipeline.CommitResult) {
 	}
 }
 
-// flowing writes to all partitions, new IDs and all of the old ones again, until it
-// is told to stop and has stopped.
+// flowing writes to all partitions, new IDs and the latest ones again, until it is told
+// to stop and has stopped. It may last for minutes.
 func (s *scene) flowing() (stop func()) {
 	var once sync.Once
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,8 +98,8 @@ func (s *scene) flowing() (stop func()) {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			s.unique(5)
-			s.again()
+			s.unique(1)
+			s.latest(50)
 			time.Sleep(20 * time.Millisecond) // a stream, not a flood
 		}
 	}()
@@ -140,10 +140,9 @@ func TestCase_EOS_01_ThroughRebalances(t *testing.T) {
 				snapshot := a.engine.Snapshot()
 				return len(snapshot.Partitions) == partitions && snapshot.Ready()
 			})
-			if round == 3 {
-				stop() // what is written again and again would grow for minutes
-			}
 		}
+		stop()
+		s.again()
 		s.caughtUp()
 		if err := a.finish(); err != nil {
 			t.Fatal(err)
