@@ -194,7 +194,14 @@ type tenancy struct {
 	next, delivered, committed mark
 	// empty is an offset before which nothing is left to read.
 	empty int64
+	// large reads a batch that takes too much memory at once, while the client waits.
+	large *reader
+	// paused says that no batches are wanted for now.
+	paused bool
 }
+
+// position is where the client must read.
+func (t *tenancy) position() int64 { return max(t.next.offset, t.empty) }
 
 // mark is an offset, and the leader epoch of the record before it, -1 when that
 // is not known. The epoch lets the client notice that a broker lost what we read.
@@ -209,7 +216,7 @@ var nowhere = mark{-1, -1}
 // rewind goes back to where the cycle began.
 func (t *tenancy) rewind(epoch uint64) {
 	t.epoch = epoch
-	t.next, t.delivered, t.empty = t.committed, t.committed, 0
+	t.next, t.delivered, t.empty, t.large = t.committed, t.committed, 0, nil
 }
 
 // news turns the changes of the group into what the engine must know.

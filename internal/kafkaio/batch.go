@@ -91,6 +91,7 @@ func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipe
 		b.Records = append(b.Records, view)
 		b.Offsets = append(b.Offsets, r.Offset)
 		src.records = append(src.records, r)
+		b.Memory += recordMemory + int64(len(r.Key)+len(r.Value))
 		src.large = append(src.large, out.tooLarge(r))
 		large = large || src.large[len(src.large)-1]
 	}

@@ -35,6 +35,7 @@ type input struct {
 // found is what the brokers say at the start.
 type found struct {
 	cluster string
+	brokers int
 	inputs  map[string]input
 	outputs outputs
 	codec   kgo.CompressionCodec
@@ -97,7 +98,7 @@ func tryLook(ctx context.Context, cfg Config, cl *kgo.Client) (found, error) {
 	if err != nil {
 		return found{}, unreachable(cfg, err)
 	}
-	f := found{cluster: meta.Cluster, inputs: map[string]input{}}
+	f := found{cluster: meta.Cluster, brokers: len(meta.Brokers), inputs: map[string]input{}}
 	partitions, err := f.lookAtInputs(ctx, cfg, adm, meta)
 	if err != nil {
 		return found{}, err
@@ -334,7 +335,9 @@ func chooseCodec(ctx context.Context, cfg Config, cl *kgo.Client, f found) (kgo.
 			continue
 		}
 		p := pipeline.Partition{Topic: end.Topic, Number: end.Partition}
-		records, err := newReader(cl, f.inputs[end.Topic].id, p, max(start.Offset, end.At-peekRecords)).read(ctx)
+		peek := newReader(cl, f.inputs[end.Topic].id, p, max(start.Offset, end.At-peekRecords))
+		peek.skips = true // what is no use here is met again
+		records, err := peek.read(ctx)
 		if errors.Is(err, kerr.OffsetOutOfRange) {
 			continue // retention was faster, and it is but a guess
 		}

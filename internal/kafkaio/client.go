@@ -30,7 +30,8 @@ func (s *Session) join(ctx context.Context) error {
 
 // memberOptions are those of a client in the group.
 func (s *Session) memberOptions(m *membership) []kgo.Opt {
-	return slices.Concat(s.cfg.options(s.found.outputs.clone(), s.found.codec), s.cfg.GroupProtocol.options(m), m.options())
+	return slices.Concat(s.cfg.options(s.found.outputs.clone(), s.found.codec), s.found.fetching(), s.cfg.GroupProtocol.options(m), m.options(),
+		[]kgo.Opt{kgo.WithDecompressor(s.opener)})
 }
 
 // fence initialises the transactional ID, which bumps its epoch. A coordinator

@@ -182,6 +182,7 @@ func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeli
 		t := s.parts[p]
 		t.rewind(s.nextEpoch())
 		result.Epochs[p] = t.epoch
+		s.gate(p, t)
 	}
 	s.seek(s.running()...)
 	if s.aborts++; s.aborts > 1 {

@@ -210,6 +210,8 @@ func (m *memory) readInput(ctx context.Context, from, to int64) (first int64, er
 	}
 	m.inputRead = m.inputRead || first < to
 	read := newReader(s.admin, s.found.inputs[m.partition.Topic].id, m.partition, first)
+	// What is longer cannot have come out, and taught nothing.
+	read.largest, read.skips = s.largestRecord(), true
 	src := &source{}
 	for read.next < to {
 		records, err := read.read(ctx)

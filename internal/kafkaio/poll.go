@@ -19,7 +19,11 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	if !s.cycle.open {
 		s.batches.recycle()
 	}
+	if s.hasLarge() {
+		wait = 0
+	}
 	fetches := s.fetch(ctx, wait)
+	s.opener.release()
 	polled := pipeline.Polled{Lost: s.pending}
 	s.pending = nil
 	s.news(&polled)
@@ -45,6 +49,7 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 			}
 		}
 	}
+	s.readLarge(ctx, now, &polled)
 	return polled, nil
 }
 
@@ -87,23 +92,41 @@ func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartit
 		}
 		return nil
 	}
-	s.lag.stable(p, got.LastStableOffset)
-	if b, err := s.admit(ctx, p, t, got.Records, now); err != nil {
-		s.stop(ctx, p, t, err, polled)
-		return nil
-	} else if b != nil {
-		b.Stable = got.LastStableOffset
-		polled.Batches = append(polled.Batches, b)
+	if t.large != nil {
+		return nil // it is read in another way for now
 	}
-	if got.Err != nil {
+	if s.take(ctx, p, t, got.Records, got.LastStableOffset, now, polled) && got.Err != nil {
 		s.trouble(ctx, p, t, got.Err, polled)
 	}
 	return nil
 }
 
+// take makes a batch of records that were read of a partition. It reports false where
+// they stop it.
+func (s *Session) take(ctx context.Context, p pipeline.Partition, t *tenancy, records []*kgo.Record, stable, now int64, polled *pipeline.Polled) bool {
+	s.lag.stable(p, stable)
+	b, err := s.admit(ctx, p, t, records, now)
+	if err != nil {
+		s.stop(ctx, p, t, err, polled)
+		return false
+	}
+	if b != nil {
+		b.Stable = stable
+		polled.Batches = append(polled.Batches, b)
+	}
+	return true
+}
+
 // trouble judges an error of a partition that we read. Not all that the client
 // gives up is lost: what the broker did not say itself, we ask for in our own way.
 func (s *Session) trouble(ctx context.Context, p pipeline.Partition, t *tenancy, err error, polled *pipeline.Polled) {
+	if errors.Is(err, errOpenMemory) {
+		return // the client reads it again
+	}
+	if errors.Is(err, errTooLarge) {
+		s.openLarge(p, t)
+		return
+	}
 	var loss *kgo.ErrDataLoss
 	if !isFinal(err) && !errors.As(err, &loss) {
 		asking, cancel := context.WithTimeout(ctx, explainTimeout)
@@ -194,13 +217,13 @@ const explainTimeout = 5 * time.Second
 // broker cannot tell now.
 func (s *Session) explain(ctx context.Context, p pipeline.Partition, t *tenancy, first int64) (bool, error) {
 	in := s.found.inputs[p.Topic]
-	if in.compacted {
-		return true, nil
+	if in.compacted || t.large != nil {
+		return true, nil // nobody can, or our own reader has seen all that there is
 	}
 	asking, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
 	// A long stretch of aborted records may take several attempts.
-	next := max(t.next.offset, t.empty)
+	next := t.position()
 	ask := newReader(s.admin, in.id, p, next)
 	there, err := ask.first(asking)
 	if err != nil {

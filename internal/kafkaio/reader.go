@@ -29,13 +29,19 @@ type reader struct {
 	// bytes is how much to ask for. It grows while nothing comes.
 	bytes int32
 
-	leader       *kgo.Broker
-	decompressor kgo.Decompressor
+	// largest is the longest record to make out of a batch that takes more than
+	// largestBatch. With skips a longer one is passed over, and else an error.
+	largest int64
+	skips   bool
+
+	leader *kgo.Broker
+	opener *opener
+	large  *largeBatch // that is being read, nil where none is
 }
 
 func newReader(client *kgo.Client, topicID kadm.TopicID, p pipeline.Partition, from int64) *reader {
 	return &reader{client: client, topicID: topicID, partition: p, next: from, bytes: readMaxBytes,
-		decompressor: kgo.DefaultDecompressor()}
+		largest: largestBatch, opener: newOpener(kgo.ErrMaxDecompress)}
 }
 
 const (
@@ -58,8 +64,11 @@ func (r *reader) read(ctx context.Context) (records []*kgo.Record, err error) {
 	return records, err
 }
 
-// fetch is one request.
+// fetch is one request, or the next piece of what one brought.
 func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
+	if r.large != nil {
+		return r.piece()
+	}
 	if err := r.find(ctx); err != nil {
 		return nil, err
 	}
@@ -91,14 +100,10 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 			r.partition, r.next, len(resp.Topics))
 	}
 	got := &resp.Topics[0].Partitions[0]
-	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
-		KeepControlRecords: true,
-		Offset:             r.next,
-		IsolationLevel:     kgo.ReadCommitted(),
-		Topic:              r.partition.Topic,
-		Partition:          r.partition.Number,
-	}, got, r.decompressor, nil)
-	if fetched.Err != nil {
+	r.opener.release()
+	fetched, next := kgo.ProcessFetchPartition(readAs(r.partition, r.next), got, r.opener, nil)
+	large := (*kgo.ErrDecompressTooLarge)(nil)
+	if opens := errors.As(fetched.Err, &large); fetched.Err != nil && !opens && !errors.Is(fetched.Err, errOpenMemory) {
 		var broker *kerr.Error
 		if !errors.As(fetched.Err, &broker) {
 			fetched.Err = fmt.Errorf("%w: %w", errUnreadable, fetched.Err)
@@ -107,10 +112,48 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	}
 	r.start, r.stable = fetched.LogStartOffset, fetched.LastStableOffset
 	r.next = max(r.next, next)
+	if large != nil {
+		return r.open(got, large.Offset)
+	}
 	if len(fetched.Records) == 0 {
 		r.bytes = min(2*r.bytes, readMaxBytes)
 	}
 	return fetched.Records, nil
+}
+
+// readAs says how what was fetched is read: from an offset on, with markers, and
+// without aborted records.
+func readAs(p pipeline.Partition, from int64) kgo.ProcessFetchPartitionOpts {
+	return kgo.ProcessFetchPartitionOpts{
+		KeepControlRecords: true,
+		Offset:             from,
+		IsolationLevel:     kgo.ReadCommitted(),
+		Topic:              p.Topic,
+		Partition:          p.Number,
+	}
+}
+
+// open begins with a batch that takes too much memory at once, and gives its first piece.
+func (r *reader) open(got *kmsg.FetchResponseTopicPartition, first int64) (_ []*kgo.Record, err error) {
+	if r.large, err = openLarge(r.partition, got, first); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errUnreadable, r.partition, err)
+	}
+	r.large.largest, r.large.skips = r.largest, r.skips
+	return r.piece()
+}
+
+// piece gives the next piece of a large batch.
+func (r *reader) piece() ([]*kgo.Record, error) {
+	records, next, err := r.large.piece(r.next)
+	if err != nil {
+		r.large = nil
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	r.next = next
+	if r.large.done() {
+		r.large = nil
+	}
+	return records, nil
 }
 
 // find asks who leads the partition, if that is not known.

@@ -147,6 +147,7 @@ func (s *RouteSession) Split(b *pipeline.Batch, i int) *pipeline.Batch {
 	src.end = mark{b.Offsets[i], src.records[i-1].LeaderEpoch}
 	src.records = src.records[:i]
 	b.Records, b.Offsets, b.Next = b.Records[:i], b.Offsets[:i], b.Offsets[i]
+	b.Memory -= tail.Memory
 	if b.Oversize != nil {
 		b.Oversize = b.Oversize[:i]
 	}
@@ -156,17 +157,22 @@ func (s *RouteSession) Split(b *pipeline.Batch, i int) *pipeline.Batch {
 // Pause implements [pipeline.RouteSession].
 func (s *RouteSession) Pause(p pipeline.Partition) {
 	s.lag.halt(p) // it does not stand still by itself
-	s.client().PauseFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
+	if t := s.parts[p]; t != nil {
+		t.paused = true
+		s.gate(p, t)
+	}
 }
 
 // Continue implements [pipeline.RouteSession]. What the client had read meanwhile it
 // has thrown away, and reads it again.
 func (s *RouteSession) Continue(p pipeline.Partition) {
-	if t := s.parts[p]; t == nil || !t.running {
+	t := s.parts[p]
+	if t == nil || !t.running {
 		return
 	}
+	t.paused = false
 	s.lag.proceed(p)
-	s.client().ResumeFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
+	s.gate(p, t)
 }
 
 // Deliver implements [pipeline.Session]: the records of b go where its route says,

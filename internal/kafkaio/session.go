@@ -29,6 +29,7 @@ type Session struct {
 	epoch    uint64
 	pending  []pipeline.Partition // lost with a member, to be told by the next poll
 	batches  batches
+	opener   *opener
 	failures *failures // of the member: what an old one still reports is no concern of the new
 	slack    time.Duration
 	lag      *lags
@@ -67,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
-		parts: map[pipeline.Partition]*tenancy{}, slack: firstSlack, lag: newLags(),
+		parts: map[pipeline.Partition]*tenancy{}, opener: newOpener(errTooLarge), slack: firstSlack, lag: newLags(),
 	}
 	if err = checkScope(ctx, cfg, admin); err == nil {
 		s.found, err = look(ctx, cfg, admin)
@@ -107,12 +108,11 @@ func (s *Session) Resume(p pipeline.Partition, next int64) uint64 {
 	if next != t.committed.offset {
 		t.committed = mark{next, -1}
 	}
-	t.running = true
+	t.running, t.paused = true, false
 	t.rewind(s.nextEpoch())
-	one := map[string][]int32{p.Topic: {p.Number}}
 	s.lag.resume(p, next)
 	s.seek(p)
-	s.client().ResumeFetchPartitions(one)
+	s.gate(p, t)
 	return t.epoch
 }
 
@@ -121,7 +121,17 @@ func (s *Session) Halt(p pipeline.Partition) {
 	if t := s.parts[p]; t != nil {
 		t.running = false
 		s.lag.halt(p)
-		s.client().PauseFetchPartitions(map[string][]int32{p.Topic: {p.Number}})
+		s.gate(p, t)
+	}
+}
+
+// gate lets the client read p, or not.
+func (s *Session) gate(p pipeline.Partition, t *tenancy) {
+	one := map[string][]int32{p.Topic: {p.Number}}
+	if t.running && !t.paused && t.large == nil {
+		s.client().ResumeFetchPartitions(one)
+	} else {
+		s.client().PauseFetchPartitions(one)
 	}
 }
 
@@ -133,14 +143,14 @@ func (s *Session) seek(parts ...pipeline.Partition) {
 			offsets[p.Topic] = map[int32]kgo.EpochOffset{}
 		}
 		t := s.parts[p]
-		offsets[p.Topic][p.Number] = kgo.EpochOffset{Epoch: t.next.epoch, Offset: max(t.next.offset, t.empty)}
+		offsets[p.Topic][p.Number] = kgo.EpochOffset{Epoch: t.next.epoch, Offset: t.position()}
 	}
 	s.client().SetOffsets(offsets)
 }
 
 // reseek makes the client read p anew, also where it believes to do so already.
 func (s *Session) reseek(p pipeline.Partition) {
-	at := s.parts[p].next.offset
+	at := s.parts[p].position()
 	for _, offset := range []int64{at + 1, at} {
 		s.client().SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Number: {Epoch: -1, Offset: offset}}})
 	}

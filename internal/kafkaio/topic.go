@@ -141,6 +141,7 @@ const openPatience = DefaultTxnTimeout + 30*time.Second
 func (t *Topic) Read(ctx context.Context, partition int32, from, to int64, fn func(offset int64, r *pipeline.Record) error) error {
 	p := pipeline.Partition{Topic: t.name, Number: partition}
 	r := newReader(t.client, t.input.id, p, from)
+	r.largest = max(r.largest, int64(t.limits.maxBytes))
 	open := waiting{topic: t}
 	var src source
 	for r.next < to {

@@ -1,0 +1,158 @@
+package kafkaio
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/pipeline"
+)
+
+// tinyRecords is enough of them to take more memory than a batch may.
+const tinyRecords = largestBatch/recordMemory + 1000
+
+// tiny is a batch that is read in pieces: IDs of partition 0, each many times.
+func tiny(s *scene, codec kgo.CompressionCodecType, ids int) kafkatest.Batch {
+	first := s.next[0]
+	s.next[0] += ids
+	return kafkatest.Batch{Codec: codec, Records: tinyRecords, Value: kafkatest.Values(func(i int) []byte {
+		return fmt.Appendf(nil, "p0-%d", first+i%ids)
+	})}
+}
+
+// newLargeScene is a scene whose input takes them, compressed by any codec.
+func newLargeScene(t *testing.T, brokers []string, partitions int) *scene {
+	s := newScene(t, brokers, partitions)
+	s.cfg.In = []string{kafkatest.Topic(t, brokers, int32(partitions), map[string]*string{"max.message.bytes": kadm.StringPtr("8388608")})}
+	s.deleteAfter(ChangelogTopic(s.cfg.Group, s.cfg.In[0]))
+	return s
+}
+
+// Batches of every codec in one partition come out as what they are, also those that
+// take too much memory to be opened at once: these are read in pieces, while transactions
+// of ours are given up in the middle of them. Nobody sees the one that was aborted.
+func TestCase_MEM_02(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newLargeScene(t, brokers, 2)
+		rng := random(t)
+		var session *checked
+		s.around = func(of *Session, r pipeline.Restorer) (pipeline.Session, pipeline.Restorer) {
+			session = &checked{Session: of, t: t, random: rand.New(rand.NewPCG(rng.Uint64(), 1)),
+				next: map[pipeline.Partition]int64{}, committed: map[pipeline.Partition]int64{}}
+			return session, r
+		}
+		write := func(b kafkatest.Batch) { kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, b) }
+		s.unique(10)
+		for _, codec := range []kgo.CompressionCodecType{kgo.CodecGzip, kgo.CodecZstd, kgo.CodecSnappy, kgo.CodecNone, kgo.CodecLz4} {
+			first := s.next[0]
+			s.next[0] += 100
+			write(kafkatest.Batch{Codec: codec, Records: 200, Value: kafkatest.Values(func(i int) []byte {
+				return fmt.Appendf(nil, "p0-%d", first+i/2)
+			})})
+			if codec != kgo.CodecNone {
+				write(tiny(s, codec, 500))
+			}
+			s.again()
+		}
+		upstream := s.client(kgo.TransactionalID("upstream-"+s.cfg.Group), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		for _, commit := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
+			next := s.next[0]
+			if err := upstream.BeginTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			if err := upstream.ProduceSync(ctx(t), s.record(0, fmt.Sprintf("p0-%d", next))).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			producer, epoch, err := upstream.ProducerID(ctx(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := tiny(s, kgo.CodecZstd, 300)
+			b.Transaction = &kafkatest.Transaction{ID: "upstream-" + s.cfg.Group, Producer: producer, Epoch: epoch, Sequence: 1}
+			write(b)
+			if err := upstream.EndTransaction(ctx(t), commit); err != nil {
+				t.Fatal(err)
+			}
+			if commit == kgo.TryAbort {
+				s.next[0] = next // they come only with the second
+				upstream = s.client(kgo.TransactionalID("upstream-"+s.cfg.Group), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+			}
+		}
+		s.unique(10)
+		run := s.start()
+		s.caughtUp()
+		if err := run.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+		t.Logf("%d transactions were given up", session.aborts)
+		if session.aborts == 0 {
+			t.Error("no transaction was given up: the test has lost its fault")
+		}
+	})
+}
+
+// A batch that begins before the committed offset and takes too much memory is read from
+// the offset on; and the input's memory is made again from such batches, too.
+func TestLargeBatchAfterARestart(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newLargeScene(t, brokers, 1)
+		s.cfg.Changelog, s.rules.LogChanges = false, false
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, tiny(s, kgo.CodecLz4, 200))
+		run := s.start()
+		s.caughtUp()
+		if err := run.finish(); err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, tiny(s, kgo.CodecLz4, 200))
+		s.again()
+		run = s.start()
+		s.caughtUp()
+		if err := run.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+	})
+}
+
+// A record that opens to more than there is memory for stops its partition, by name, and
+// no other. Moved past it the group goes on.
+func TestRecordThatIsTooLongForMemory(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 2)
+		s.unique(3)
+		offset, _ := kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, kafkatest.Batch{Codec: kgo.CodecZstd, Records: 1,
+			Value: func(int) (int, func(io.Writer)) { return kafkatest.Zeros(largestBatch + 1) }})
+		s.unique(3)
+		run := s.start()
+		run.judged(3 + 6)
+		until(t, "the partition stops", func() bool {
+			return slices.ContainsFunc(run.engine.Snapshot().Partitions, func(p pipeline.PartitionSnapshot) bool { return p.Stopped != nil })
+		})
+		err := run.finish()
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the record at offset %d of %s/0 opens to", offset, s.cfg.In[0])) {
+			t.Fatalf("error %v", err)
+		}
+		past := kadm.Offsets{}
+		past.AddOffset(s.cfg.In[0], 0, offset+1, -1)
+		if err := kadm.NewClient(s.client()).CommitAllOffsets(ctx(t), s.cfg.Group, past); err != nil {
+			t.Fatal(err)
+		}
+		run = s.start()
+		s.caughtUp()
+		if err := run.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+	})
+}
