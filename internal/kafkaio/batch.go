@@ -74,7 +74,7 @@ func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipe
 		Outcomes: b.Outcomes[:0],
 		Source:   src,
 
-		SizeLimit: int64(out.maxBytes),
+		SizeLimit: int64(out.maxBytes) - out.room,
 	}
 	src.records = src.records[:0]
 	src.headers = src.headers[:0]

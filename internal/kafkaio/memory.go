@@ -206,7 +206,7 @@ func (m *memory) readInput(ctx context.Context, from, to int64) (first int64, er
 	// What was too large when it was read has not come out, whatever fits by now.
 	out := m.restorer.out
 	if limit := m.rebuild.SizeLimit(); limit > 0 {
-		out.maxBytes = int32(min(limit, int64(out.maxBytes)))
+		out.maxBytes = int32(min(limit+out.room, int64(out.maxBytes)))
 	}
 	m.inputRead = m.inputRead || first < to
 	read := newReader(s.admin, s.found.inputs[m.partition.Topic].id, m.partition, first)

@@ -2,9 +2,11 @@ package kafkaio
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -169,5 +171,30 @@ func TestSwitchingBetweenWaysWithDuplicates(t *testing.T) {
 		same(t, tagged, want[pipeline.TagDuplicates])
 		same(t, s.output(s.cfg.Divert), want[pipeline.DivertDuplicates])
 		same(t, s.output(s.cfg.Duplicates), want[pipeline.DropDuplicates])
+	})
+}
+
+// A first copy that only its tag made too large went aside and taught nothing, also
+// for who learns from the input and does not tag any more.
+func TestWhatATagMadeTooLargeTeachesNothing(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 1)
+		s.cfg.Changelog, s.rules.LogChanges = false, false
+		s.cfg.Out = kafkatest.Topic(t, brokers, 1, map[string]*string{"max.message.bytes": kadm.StringPtr("2000")})
+		s.cfg.Divert, s.rules.Diverts = kafkatest.Topic(t, brokers, 1, nil), true
+		s.cfg.Tags, s.rules.OnDuplicate = true, pipeline.TagDuplicates
+		large := strings.Repeat("x", 1900)
+		s.write(s.record(0, "small"), s.record(0, large))
+		r := s.start()
+		r.judged(2)
+		r.ends()
+		same(t, s.output(s.cfg.Divert), map[string]int{large: 1})
+
+		s.cfg.Tags, s.rules.OnDuplicate = false, pipeline.DropDuplicates
+		s.write(s.record(0, "small"), s.record(0, large), s.record(0, large))
+		r = s.start()
+		r.judged(3)
+		r.ends()
+		same(t, s.output(s.cfg.Out), map[string]int{"small": 1, large: 1})
 	})
 }
