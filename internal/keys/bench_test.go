@@ -138,6 +138,32 @@ func TestCase_MEM_06(t *testing.T) {
 	}
 }
 
+func BenchmarkExtractOptions(b *testing.B) {
+	click := Record{Value: []byte(clicks["first"])}
+	for _, bm := range []struct {
+		name string
+		spec string
+		o    Options
+		r    Record
+	}{
+		{"uuid", "json:event_id", Options{UUID: true}, click},
+		{"ignore", "json:event_id", Options{Ignore: []string{"-1", "unknown"}}, click},
+		{"csv", "column:4", Options{Table: csvTable}, Record{Value: []byte(`1767225600123,click,"/shop/p/4711?utm_source=mail",` + uuid + `,de,19.99`)}},
+		{"tsv", "column:7", Options{Table: tsvTable}, Record{Value: []byte("shop\tweb\t2026-01-01 00:00:09.120\t2026-01-01 00:00:01.511\t\tpage_view\t" + uuid + "\t\tsp1")}},
+		{"sha256:value", "sha256:value", Options{}, click},
+		{"sha256:json", "sha256:json", Options{Exclude: []string{"ts"}}, click},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			e := parseWith(b, bm.o, bm.spec)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(bm.r.Value)))
+			for b.Loop() {
+				e.Hash(&bm.r)
+			}
+		})
+	}
+}
+
 // deep is an object with a member of that depth before its id.
 func deep(depth int) []byte {
 	return []byte(`{"a":` + strings.Repeat(`[{"b":`, depth/2) + `0` + strings.Repeat(`}]`, depth/2) + `,"id":"x"}`)
