@@ -66,7 +66,7 @@ input it takes what can be read by then.
 
 A partition is held in memory, at about 100 bytes a record. It audits partition by
 partition: the output of --scope topic, where copies are looked for across them,
-it cannot judge.`,
+it cannot judge, nor that of --refresh.`,
 		Example: `  streamdedup verify --brokers localhost:9092 --in clicks --out clicks-unique --key json:event_id`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
