@@ -282,3 +282,41 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestCase_BLOOM_05 is nonsense as people type it. A share in percent is a hundredth of
+// what it would be as a number; it is never read as 1.
+func TestCase_BLOOM_05(t *testing.T) {
+	for in, want := range map[string]uint64{"1": 1, "5e9": 5_000_000_000, "5,000,000,000": 5_000_000_000} {
+		got, err := ParseCount(in)
+		checkParse(t, in, got, err, want, "")
+	}
+	for _, in := range []string{"0", "-1", "9223372036854775808", "1e300"} {
+		w := billion
+		n, err := ParseCount(in)
+		if w.Elements = n; err == nil {
+			_, err = Solve(w)
+		}
+		if err == nil {
+			t.Errorf("%s elements were planned for", in)
+		}
+	}
+	for in, want := range map[string]float64{"1%": 0.01, "0.99": 0.99} {
+		got, err := ParseRatio(in)
+		checkParse(t, in, got, err, want, "")
+	}
+	for _, in := range []string{"0", "1", "100%", "1.5", "-1", "NaN", "1e-18", "10.1", "2%%"} {
+		w := billion
+		p, err := ParseRatio(in)
+		if w.FPR = p; err == nil {
+			_, err = Solve(w)
+		}
+		if err == nil {
+			t.Errorf("a rate of %s was planned for", in)
+		}
+	}
+	w := billion
+	w.Elements, w.FPR = 1, 0.99
+	if p := solve(t, w); p.Bytes*8 < 64 {
+		t.Errorf("one ID at 0.99 has %d bytes", p.Bytes)
+	}
+}

@@ -143,6 +143,28 @@ func TestSolve_RateIsElements(t *testing.T) {
 	}
 }
 
+// TestCase_BLOOM_08 is 80% of the new IDs in one of 16 partitions. Planned evenly, that
+// one is full at a tenth of them and the others are not; with --skew 12.8 all hold.
+func TestCase_BLOOM_08(t *testing.T) {
+	w := billion
+	w.Partitions = 16
+	const hot, others = 800_000_000 / filter.Sealed, 200_000_000 / 15 / filter.Sealed
+	for skew, holds := range map[float64]bool{1: false, DefaultSkew: false, 12.8: true} {
+		w.Skew = skew
+		p := solve(t, w)
+		if p.GenerationCapacity < others || (p.GenerationCapacity >= hot) != holds {
+			t.Errorf("skew %g: a generation takes %d, the hot partition has %d, the others %d", skew, p.GenerationCapacity, hot, others)
+		}
+		r, err := NewReport(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if flags := workloadOf(t, r.RunFlags, 16); flags.Skew != skew || r.Skew != skew {
+			t.Errorf("skew %g: the report says %g, its flags are %s", skew, r.Skew, r.RunFlags)
+		}
+	}
+}
+
 func TestCase_BLOOM_09(t *testing.T) {
 	w := billion
 	w.FPR = 1e-3
