@@ -1,0 +1,170 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// piped is a filter as a process of its own between two pipes.
+type piped struct {
+	*osexec.Cmd
+	in     *os.File
+	out    *bufio.Reader
+	end    *os.File // of out
+	stderr bytes.Buffer
+}
+
+func pipe(t *testing.T, args ...string) *piped {
+	t.Helper()
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &piped{Cmd: osexec.CommandContext(t.Context(), "streamdedup", append([]string{"filter"}, args...)...), in: in, out: bufio.NewReader(end), end: end}
+	p.Stdin, p.Stdout, p.Stderr = theirIn, theirOut, &p.stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(theirIn.Close(), theirOut.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(in.Close(), end.Close()) })
+	return p
+}
+
+// line writes a line and wants it back.
+func (p *piped) line(t *testing.T, text string) {
+	t.Helper()
+	if _, err := p.in.WriteString(text + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.out.ReadString('\n'); err != nil || got != text+"\n" {
+		t.Fatalf("%q came out, %v, want %q; stderr:\n%s", got, err, text, p.stderr.String())
+	}
+}
+
+// When the reader of its output is gone, as after `| head`, a filter ends quietly,
+// also one that waits for input.
+func TestFilterEndsQuietlyWhenItsReaderIsGone(t *testing.T) {
+	p := pipe(t, "--capacity", "1000")
+	p.line(t, "first")
+	if err := p.end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.in.WriteString("second\n"); err != nil { // and no end of input
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil || p.stderr.Len() > 0 {
+		t.Errorf("it ended with %v and said %q, want a quiet end", err, p.stderr.String())
+	}
+}
+
+// A filter that is killed leaves nothing that looks complete, and nothing that it
+// wrote is lost.
+func TestAKilledFilterLeavesNoCompleteFile(t *testing.T) {
+	divert := filepath.Join(t.TempDir(), "aside.ndjson")
+	p := pipe(t, "--capacity", "1000", "--key", "json:id", "--on-missing", "divert", "--divert", divert)
+	if _, err := p.in.WriteString("{}\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.line(t, `{"id":1}`)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err == nil {
+		t.Error("it ended well, and was killed")
+	}
+	if _, err := os.Stat(divert); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v, want none", divert, err)
+	}
+	if text, err := os.ReadFile(divert + ".partial"); err != nil || string(text) != "{}\n" {
+		t.Errorf("%s.partial: %q, %v, want what was diverted", divert, text, err)
+	}
+}
+
+// highWater is the most memory that a process has had, in bytes.
+func highWater(t *testing.T, p *piped) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("no /proc here")
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, _ := strings.Cut(line, ":"); name == "VmHWM" {
+			kib, err := strconv.Atoi(strings.Fields(value)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("no VmHWM in %q, %v", status, err)
+	return 0
+}
+
+// A filter has the memory of its plan, its own of some tens of megabytes, and for
+// long lines a few times the longest.
+func TestFilterHasTheMemoryOfItsPlan(t *testing.T) {
+	const own = 48 << 20
+	f := func(name, capacity string, more int, lines func(w io.Writer)) {
+		t.Helper()
+		p := pipe(t, "--capacity", capacity, "--fpr", "0.01", "--summary", "json")
+		go func() {
+			w := bufio.NewWriter(p.in)
+			lines(w)
+			_, _ = w.WriteString("last\n")
+			_ = w.Flush() // else the other end misses the last line
+		}()
+		for last := false; !last; {
+			line, err := p.out.ReadSlice('\n')
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				t.Fatalf("%s: %v; stderr:\n%s", name, err, p.stderr.String())
+			}
+			last = string(line) == "last\n"
+		}
+		had := highWater(t, p)
+		if err := errors.Join(p.in.Close(), p.Wait()); err != nil {
+			t.Fatalf("%s: %v; stderr:\n%s", name, err, p.stderr.String())
+		}
+		var sum summary
+		if err := json.Unmarshal(p.stderr.Bytes(), &sum); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, p.stderr.String())
+		}
+		plan := int(sum.MemoryBytes)
+		if had > plan+own+more {
+			t.Errorf("%s: %d MB of memory, want %d for the plan, at most %d, and %d for long lines", name, had>>20, plan>>20, own>>20, more>>20)
+		}
+		t.Logf("%s: %d MB of memory, %d of them the plan", name, had>>20, plan>>20)
+	}
+	f("short lines", "100M", 0, func(w io.Writer) {
+		for i := range 300_000 {
+			fmt.Fprintf(w, "%d is a line\n", i)
+		}
+	})
+	const long = 16 << 20
+	f("long lines", "1M", 5*long, func(w io.Writer) {
+		pad := strings.Repeat("x", long)
+		for i := range 12 {
+			fmt.Fprintf(w, "%d%s\n", i, pad)
+			for j := range 5000 {
+				fmt.Fprintf(w, "%d and %d\n", i, j)
+			}
+		}
+	})
+}
