@@ -105,6 +105,31 @@ func TestCase_WIN_04(t *testing.T) {
 	}
 }
 
+// TestCase_WIN_05 reads an event that was stamped 30 days ago, twice, among others: as
+// its producer's clock has it, it is late, and as the broker's has it, it is not. Both
+// ways it is new once, and the stream's time is that of the newest record.
+func TestCase_WIN_05(t *testing.T) {
+	const now, month = 1_700_000_000_000, 30 * 24 * 3_600_000
+	for kind, stamp := range map[string]int64{"CreateTime": now - month, "LogAppendTime": now} {
+		win := mustNew(t, config(24*time.Hour), newExactSet())
+		var r reader
+		got, _ := r.read(win, []record{
+			{offset: 0, time: now, now: now, hash: hashOf(1)},
+			{offset: 1, time: stamp, now: now, hash: hashOf(2)},
+			{offset: 2, time: stamp, now: now, hash: hashOf(2)},
+			{offset: 3, time: now, now: now, hash: hashOf(1)},
+		})
+		var mark Marks
+		if kind == "CreateTime" {
+			mark = MarkLate
+		}
+		want := []verdict{{0, 0, true}, {0, mark, true}, {1, mark, false}, {1, 0, false}}
+		if !slices.Equal(got, want) || win.State().StreamTime != now {
+			t.Errorf("%s: %v at %d, want %v at %d", kind, got, win.State().StreamTime, want, now)
+		}
+	}
+}
+
 // TestCase_WIN_06 replays old input: what is within the span of the stream time
 // is caught, what was forgotten passes again and is late, and later copies of it
 // are caught.
@@ -154,6 +179,74 @@ func TestCase_WIN_11(t *testing.T) {
 	}
 }
 
+// TestCase_WIN_12 has a copy with an earlier time behind one with a later: the first
+// that is read is kept, in each partition for itself.
+func TestCase_WIN_12(t *testing.T) {
+	const now = 1_700_000_000_000
+	for partition, records := range [][]record{
+		{{offset: 5, time: now + 10, now: now, hash: hashOf(1)}, {offset: 6, time: now + 5, now: now, hash: hashOf(1)}},
+		{{offset: 2, time: now + 5, now: now, hash: hashOf(1)}, {offset: 3, time: now + 10, now: now, hash: hashOf(1)}},
+	} {
+		win := mustNew(t, config(time.Hour), newExactSet())
+		var r reader
+		if got, _ := r.read(win, records); got[0].ages != 0 || got[1].ages == 0 {
+			t.Errorf("partition %d: %v, want the first that is read to be new", partition, got)
+		}
+	}
+}
+
+// TestCase_WIN_13 restarts a window of 24 h as one of 1 h and one of 48 h. What is
+// outside of the shorter one is forgotten at once, and nothing inside; the longer one
+// knows what was known, and says for how long it does not know all. A copy of the bits
+// is refused: they mean other generations.
+func TestCase_WIN_13(t *testing.T) {
+	const hour, start = 3_600_000, 1_700_000_000_000
+	day := config(24 * time.Hour)
+	w := mustNew(t, day, newExactSet())
+	l := newRunLog()
+	for i := range int64(60) {
+		at := start + i*hour
+		l.read(w, []record{{offset: i, time: at, now: at, hash: hashOf(uint64(i))}})
+	}
+	// A changelog is trimmed of what is forgotten.
+	live := slices.DeleteFunc(l.runs, func(run logged) bool { return w.State().Age(run.Run) >= filter.Generations })
+	rng := newRand(t)
+	for _, c := range []struct {
+		span         time.Duration
+		held, maybe  int64 // hours within which all are held, and from which on none is
+		coverage     float64
+		fullCoverage int64 // hours later
+	}{
+		// The generations of 24 h are 3 h 26 m long: one is held to its end.
+		{time.Hour, 1, 1 + 4 + 1, 1, 0},
+		{48 * time.Hour, 24, 24 + 4 + 7, 24. / 48, 24},
+	} {
+		cfg := config(c.span)
+		again, set := relearnRuns(t, rng, cfg, w.State(), live)
+		for i := range int64(60) {
+			held, age := set.Test(hashOf(uint64(i))) != 0, 59-i
+			if age <= c.held && !held || age >= c.maybe && held {
+				t.Errorf("%v: an ID learned %d h ago is held: %v", c.span, age, held)
+			}
+		}
+		if got := again.Coverage(); got < c.coverage || got > c.coverage+4./48 {
+			t.Errorf("%v: coverage %v, want %v", c.span, got, c.coverage)
+		}
+		at := start + (59+c.fullCoverage)*hour
+		new(reader).read(again, []record{{offset: 60, time: at, now: at, hash: hashOf(99)}})
+		if got := again.Coverage(); got != 1 {
+			t.Errorf("%v: coverage %v after %d h, want 1", c.span, got, c.fullCoverage)
+		}
+		r, err := Rebuild(cfg, newExactSet(), w.State())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Loaded(w.State().Rotation, [filter.Generations]uint64{}); err == nil {
+			t.Errorf("%v: the bits of a window of 24 h are taken for its own", c.span)
+		}
+	}
+}
+
 // TestCase_BLOOM_03 sends three times what the window is planned for. Where it
 // would otherwise withhold a quarter of the new records, it stops learning.
 func TestCase_BLOOM_03(t *testing.T) {
@@ -192,6 +285,9 @@ func TestCase_BLOOM_03(t *testing.T) {
 		t.Errorf("%d new records withheld, want at most %d", withheld, limit)
 	}
 	stats := win.Stats()
+	if stats.FPR > 1.2*fpr {
+		t.Errorf("the rate is estimated at %g, want at most %g", stats.FPR, fpr)
+	}
 	var load uint64
 	for _, n := range stats.Loads {
 		load += n

@@ -141,6 +141,32 @@ func TestSpec(t *testing.T) {
 			9000 - a -> duplicate of 40ms no_time
 			9000 539 a -> duplicate of 70ms jump
 			9000 540 a -> new`, config(70 * time.Millisecond)},
+		{"a wall clock that steps back moves nothing until it is where it was", `
+			5000 - a -> new no_time
+			5035 - b -> new no_time
+			1035 - b -> duplicate of 0s no_time
+			1035 - c -> new no_time
+			state -> 5035 clock 500@0 501@1 502@1 503@1
+			1105 - c -> duplicate of 0s no_time
+			5034 - a -> duplicate of 30ms no_time
+			5105 - b -> duplicate of 70ms no_time
+			5109 - c -> duplicate of 70ms no_time
+			5110 - c -> new no_time`, config(70 * time.Millisecond)},
+		{"where it is the only clock, an idle gap passes its time", `
+			5000 - a -> new no_time
+			5069 - a -> duplicate of 60ms no_time
+			5100 - a -> new no_time
+			99000 - a -> new no_time
+			99000 - a -> duplicate of 0s no_time
+			state -> 99000 clock 9893@3 9894@3 9895@3 9896@3 9897@3 9898@3 9899@3 9900@3`, config(70 * time.Millisecond)},
+		{"an idle gap of a stream with times is as long as they say, however long we waited", `
+			2000 1000 a -> new
+			99000 1060 a -> duplicate of 60ms jump
+			99000 1079 a -> duplicate of 70ms
+			99000 9000 a -> new jump
+			5000 9001 a -> duplicate of 0s ahead
+			5000 5000 a -> duplicate of 0s late
+			state -> 9000 record 893@3 894@3 895@3 896@3 897@3 898@3 899@3 900@3`, config(70 * time.Millisecond)},
 		{"the first time never leaves less of the filling generation", `
 			1000 - a -> new no_time
 			1009 - b -> new no_time
