@@ -198,6 +198,9 @@ func TestReadyzNamesWhatIsMissing(t *testing.T) {
 	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "1 of 2 partitions are being restored: clicks/0 (40%)\n" {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
+	if _, body := get(t, h, "/healthz", here); strings.Contains(body, "partition clicks/0") {
+		t.Errorf("/healthz warns of a memory that is not there yet:\n%s", body)
+	}
 	s.Partitions[0].Restored = true
 	s.Partitions[0].Window.StreamTime = window.NoTime
 	if code, body := get(t, h, "/readyz", here); code != http.StatusOK || body != "ready\n" {

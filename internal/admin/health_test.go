@@ -117,6 +117,12 @@ func TestRecentForgetsTheDayBefore(t *testing.T) {
 	}
 	// Ten records an hour: a minute has none, so it takes as many as say something.
 	f(1, 0, 6*time.Minute, day)
+	for range 100 { // one in three has none, which is no reason to warn
+		f(1, 1, 6*time.Minute, 6*time.Minute)
+		if at := f(1, 0, 6*time.Minute, 12*time.Minute); at != 0 {
+			t.Fatal("a record without an ID makes a slow stream a bad one")
+		}
+	}
 	if at := f(1, 1, 6*time.Minute, 10*day); at == 0 || at > (enough/2+1)*6*time.Minute+recently {
 		t.Errorf("a bad slow stream shows after %v, want after %d records", at, enough/2+1)
 	}
