@@ -6,11 +6,18 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
+	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/pipeline"
 )
 
 // TestCase_EOS_23 kills the process again and again in the middle of its work, and
 // starts it anew at once: a reader of committed records sees each of the 300,000
-// events once. 50 kills in the long run.
+// events once, and each record that was dropped has one copy in the topic for
+// duplicates. 50 kills in the long run.
 func TestCase_EOS_23(t *testing.T) {
 	const events = 300_000
 	kills := 5
@@ -21,7 +28,8 @@ func TestCase_EOS_23(t *testing.T) {
 	w.Events, w.Copies = events, events/10
 	s := newStream(t, w)
 	random := rand.New(rand.NewPCG(w.Seed, 1))
-	args := []string{"--capacity", "10M", "--fpr", "1e-6", "--session-timeout", "6s", "--commit-interval", "10ms"}
+	aside := kafkatest.Topic(t, s.broker.Addresses(), 3, map[string]*string{"message.timestamp.after.max.ms": kadm.StringPtr("9223372036854775807")})
+	args := []string{"--capacity", "10M", "--fpr", "1e-6", "--session-timeout", "6s", "--commit-interval", "10ms", "--duplicates-topic", aside}
 
 	// A part is kept back so that the last process has work, come what may.
 	last := w.Records() / 20
@@ -45,8 +53,30 @@ func TestCase_EOS_23(t *testing.T) {
 	p := s.run(t, "a", args...)
 	s.awaitLag(t, 0)
 	p.stop(t)
-	s.verify(t, 1e-6)
+	r := s.verify(t, 1e-6)
 	s.checkOnce(t, 0)
+	s.checkCopies(t, aside, int(r.In-r.Out))
+}
+
+// checkCopies fails unless as many records as were dropped have a copy, and none two.
+func (s *stream) checkCopies(t *testing.T, topic string, dropped int) {
+	t.Helper()
+	copies := map[string]int{} // by where the record is in the input
+	s.read(t, topic, func(r *pipeline.Record) {
+		at := map[string]string{}
+		for _, h := range r.Headers {
+			at[h.Name] = string(h.Value)
+		}
+		copies[at[kafkaio.HeaderPartition]+"/"+at[kafkaio.HeaderOffset]]++
+	})
+	for at, n := range copies {
+		if n > 1 {
+			t.Errorf("the record at %s has %d copies", at, n)
+		}
+	}
+	if len(copies) != dropped {
+		t.Errorf("%d records have copies, %d were dropped", len(copies), dropped)
+	}
 }
 
 // TestHandOver lets two processes share the stream while each comes and goes,

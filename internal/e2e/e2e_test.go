@@ -306,26 +306,32 @@ func (s *stream) verify(t *testing.T, fpr float64) report {
 // event's ID. It knows nothing of audits and filters.
 func (s *stream) ids(t *testing.T) map[string]int {
 	t.Helper()
-	topic, err := kafkaio.OpenTopic(t.Context(), s.out, kgo.SeedBrokers(s.broker.Addresses()...))
+	counts := map[string]int{}
+	s.read(t, s.out, func(r *pipeline.Record) { counts[eventID(r.Value)]++ })
+	return counts
+}
+
+// read gives each committed record of a topic to see; it is good until that returns.
+func (s *stream) read(t *testing.T, name string, see func(r *pipeline.Record)) {
+	t.Helper()
+	topic, err := kafkaio.OpenTopic(t.Context(), name, kgo.SeedBrokers(s.broker.Addresses()...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer topic.Close()
-	counts := map[string]int{}
 	for p := range topic.Partitions() {
 		end, err := topic.Written(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = topic.Read(t.Context(), p, 0, end, func(_ int64, r *pipeline.Record) error {
-			counts[eventID(r.Value)]++
+			see(r)
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	return counts
 }
 
 // truth is the ID of each event of the stream.
