@@ -44,7 +44,7 @@ func TestHotIDIsNamed(t *testing.T) {
 				t.Errorf("share %v: hash %x is named, want %x", share, got.Hash, hash)
 			}
 			// Four standard deviations of what so many glances see, and what the
-			// candidates lose: less than a 32nd of the rest.
+			// candidates lose: less than a 16th of the rest.
 			bound := 4*math.Sqrt(share*(1-share)/hotGlances) + (1-share)/hotCandidates
 			if math.Abs(got.Share-share) > bound {
 				t.Errorf("share %v: %v is reported, and they may differ by %.3f", share, got.Share, bound)

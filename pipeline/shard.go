@@ -150,10 +150,20 @@ func (s *Shard) judge(b *Batch, from, to int) int {
 func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	x := &s.scratch
 	for i := from; i < to; i++ {
-		id := s.identity(b, i)
-		if policy, why := s.policy(id.found); policy == Fail {
-			stop = s.stop(b, i, why, nil)
-			break
+		var id identity
+		if b.IDs != nil {
+			id = b.IDs.of[i]
+		} else {
+			id = s.find(&b.Records[i], b.Now)
+		}
+		if s.allow != nil {
+			id.hash = s.allow.instead(id.hash)
+		}
+		if id.found != keys.Found {
+			if policy, why := s.policy(id.found); policy == Fail {
+				stop = s.stop(b, i, why, nil)
+				break
+			}
 		}
 		tooLarge := s.tooLarge(b, i)
 		if tooLarge && !s.takenAside(b.Offsets[i]) {
@@ -176,20 +186,6 @@ func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 		Now: s.now(b), Runs: s.in.Runs,
 	}
 	return n, stop
-}
-
-// identity is that of record i of b, with the hash to look for.
-func (s *Shard) identity(b *Batch, i int) identity {
-	var id identity
-	if b.IDs != nil {
-		id = b.IDs.of[i]
-	} else {
-		id = s.find(&b.Records[i], b.Now)
-	}
-	if s.allow != nil {
-		id.hash = s.allow.instead(id.hash)
-	}
-	return id
 }
 
 // now is the wall clock that b's times are compared with.

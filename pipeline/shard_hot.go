@@ -12,7 +12,7 @@ import "github.com/streamdedup/streamdedup/filter"
 const (
 	hotEvery      = 64   // records to a glance, on average
 	hotGlances    = 512  // to a round, at the end of which an ID may be named
-	hotCandidates = 32   // any ID with more than a 32nd of the glances is among them
+	hotCandidates = 16   // any ID with more than a 16th of the glances is among them
 	hotLeast      = 0.05 // the least share that is named
 	hotTextBytes  = 256
 )

@@ -82,8 +82,8 @@ func newSample(generationCapacity uint64) sample {
 // begins at record from of b, and remembers what it learned.
 func (s *Shard) audit(b *Batch, from, n int) {
 	run := 0
-	for i, h := range s.scratch.hashes[:n] {
-		if !isSampled(h) || !s.scratch.hasID[i] {
+	for i, h := range s.in.Hashes[:n] {
+		if !isSampled(h) || !s.in.HasID[i] {
 			continue
 		}
 		for s.in.Runs[run].To <= i {
