@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/streamdedup/streamdedup/internal/files"
@@ -21,12 +22,12 @@ func (a *app) openOutputs(s *filterSettings, inputs []string, cfg *files.Config)
 	for _, name := range inputs {
 		taken = append(taken, fileNamed("input "+name, name))
 	}
+	if len(inputs) == 0 || slices.Contains(inputs, files.Stdin) {
+		taken = append(taken, stream("stdin", a.stdin))
+	}
 	if s.output == files.Stdin {
-		if stdout, ok := a.stdout.(stdoutWriter).Writer.(*os.File); ok {
-			info, _ := stdout.Stat()
-			if err := free(named{"stdout", "", info}, taken); err != nil {
-				return nil, err
-			}
+		if err := free(stream("stdout", a.stdout.(stdoutWriter).Writer), taken); err != nil {
+			return nil, err
 		}
 	}
 	for _, o := range []struct {
@@ -35,6 +36,9 @@ func (a *app) openOutputs(s *filterSettings, inputs []string, cfg *files.Config)
 	}{{"-o", s.output, &cfg.Output}, {"--divert", s.divert, &cfg.Divert}, {"--duplicates", s.duplicates, &cfg.Duplicates}} {
 		if o.name == "" || o.flag == "-o" && o.name == files.Stdin {
 			continue
+		}
+		if o.name == files.Stdin {
+			return nil, errors.Join(usagef("%s -: stdout is for the survivors", o.flag), out.abandon())
 		}
 		this := fileNamed(o.flag+" "+o.name, o.name)
 		if err := free(this, taken); err != nil {
@@ -65,6 +69,15 @@ func fileNamed(as, name string) named {
 	}
 	info, _ := os.Stat(name)
 	return named{as, path, info}
+}
+
+// stream is one of the process's own, which may be a file.
+func stream(as string, s any) named {
+	if file, ok := s.(*os.File); ok {
+		info, _ := file.Stat()
+		return named{as: as, info: info}
+	}
+	return named{as: as}
 }
 
 // free refuses a file that is one of the others. Pipes and devices may be.

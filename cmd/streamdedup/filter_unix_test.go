@@ -98,6 +98,42 @@ func TestAKilledFilterLeavesNoCompleteFile(t *testing.T) {
 	}
 }
 
+// What stdout says is an error, by name, and so is a stdout that is the input.
+func TestFilterNamesWhatItsStdoutSays(t *testing.T) {
+	f := func(stdout, stdin string, code int, want string, args ...string) {
+		t.Helper()
+		out, err := os.OpenFile(stdout, os.O_WRONLY|os.O_APPEND, 0)
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skipf("no %s here", stdout)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		cmd := osexec.CommandContext(t.Context(), "streamdedup", append([]string{"filter", "--capacity", "1000"}, args...)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &stderr
+		err = cmd.Run()
+		exit := (*osexec.ExitError)(nil)
+		if !errors.As(err, &exit) || exit.ExitCode() != code || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q from %s to %s: %v, %q; want exit code %d, %q", args, stdin, stdout, err, stderr.String(), code, want)
+		}
+		if err := errors.Join(in.Close(), out.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	lines := filepath.Join(t.TempDir(), "lines")
+	if err := os.WriteFile(lines, []byte("a\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(lines, os.DevNull, exitUsage, "error: stdout is input "+lines+" as well", lines)
+	f(lines, lines, exitUsage, "error: stdout is stdin as well")
+	f(os.DevNull, lines, exitUsage, "error: -o "+lines+" is stdin as well", "-o", lines)
+	f("/dev/full", lines, exitFailed, "error: write survivors: no space left on device")
+}
+
 // highWater is the most memory that a process has had, in bytes.
 func highWater(t *testing.T, p *piped) int {
 	t.Helper()

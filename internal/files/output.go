@@ -17,7 +17,8 @@ const Partial = ".partial"
 // Output is a file that is written under another name and gets its own when it is
 // complete, so that a run which failed, however it ended, does not look like one
 // that finished; what it wrote is there to be looked at. What is no regular file,
-// such as a pipe, is written as it is.
+// such as a pipe, is written as it is, and so are the names in /dev of what the
+// process has open.
 //
 // It has one owner: no method may run concurrently with another.
 type Output struct {
@@ -32,9 +33,9 @@ type Output struct {
 func Create(name string) (*Output, error) {
 	o := &Output{written: name}
 	mode := os.FileMode(0o666)
-	flags := os.O_WRONLY
+	flags := os.O_WRONLY | os.O_APPEND
 	switch info, err := os.Stat(name); {
-	case err == nil && !info.Mode().IsRegular():
+	case err == nil && (!info.Mode().IsRegular() || filepath.Dir(name) == "/dev"):
 	case err == nil:
 		// Through links, and with the permissions that it has.
 		if o.name, err = filepath.EvalSymlinks(name); err != nil {
@@ -48,7 +49,7 @@ func Create(name string) (*Output, error) {
 	}
 	if o.name != "" {
 		o.written = o.name + Partial
-		flags |= os.O_CREATE | os.O_TRUNC
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
 	var err error
 	if o.file, err = os.OpenFile(o.written, flags, mode); err != nil {

@@ -2,8 +2,10 @@ package files
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/iotest"
@@ -45,6 +47,42 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Rows that a well-kept library writes are cut where it ends them.
+func TestRowsEndWhereEncodingCSVEndsThem(t *testing.T) {
+	random := rand.New(rand.NewPCG(testSeed(t), 3))
+	for range 300 {
+		var text bytes.Buffer
+		w := csv.NewWriter(&text)
+		w.UseCRLF = random.IntN(2) == 0
+		var want []int
+		for range 1 + random.IntN(20) {
+			var row []string
+			for range 1 + random.IntN(4) {
+				field := make([]byte, random.IntN(6))
+				for i := range field {
+					field[i] = "a,\"\n \r"[random.IntN(6)]
+				}
+				row = append(row, string(field))
+			}
+			if err := w.Write(row); err != nil {
+				t.Fatal(err)
+			}
+			w.Flush()
+			want = append(want, text.Len())
+		}
+		// In pieces, as they are read.
+		var rows rowScanner
+		var ends []int
+		for n, from := 0, 0; n < text.Len(); {
+			n = min(text.Len(), n+1+random.IntN(20))
+			ends, from = rows.scan(text.Bytes()[:n], from, ends)
+		}
+		if !slices.Equal(ends, want) {
+			t.Fatalf("%q: rows end at %d, want %d", text.Bytes(), ends, want)
+		}
+	}
 }
 
 // A line as a test sees it.
