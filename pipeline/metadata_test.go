@@ -128,6 +128,9 @@ func TestFingerprint(t *testing.T) {
 	if got := print(func(c *Config) { c.Window.Refresh = true }); got != same {
 		t.Error("whether repeats extend the window changes it")
 	}
+	if got := print(func(c *Config) { c.IDs.Ignore = []string{"-1"} }); got != same {
+		t.Error("an ID to ignore changes it")
+	}
 	seen := map[string]string{same: "nothing"}
 	for name, change := range map[string]func(*Config){
 		"key":    func(c *Config) { c.Keys = []string{"value"} },
@@ -136,7 +139,6 @@ func TestFingerprint(t *testing.T) {
 		"filter": func(c *Config) { c.Kind = "classic" },
 		"scope":  func(c *Config) { c.Scope = ScopeTopic },
 		"UUIDs":  func(c *Config) { c.IDs.UUID = true },
-		"ignore": func(c *Config) { c.IDs.Ignore = []string{"-1"} },
 	} {
 		p := print(change)
 		if other, ok := seen[p]; ok {

@@ -174,9 +174,9 @@ func (e *Extractor) NeedsHeaders() bool {
 // take the difference over a cycle and add it up at the commit.
 func (e *Extractor) RepeatedHeaders() uint64 { return e.repeated }
 
-// String is the canonical text of the specs and their options: two Extractors find
-// the same IDs in all records when, and apart from odd equivalences only when, it is
-// the same. It does not hold the seed.
+// String is the canonical text of the specs and their options: two Extractors that
+// find an ID in a record find the same one when, and apart from odd equivalences only
+// when, it is the same. It does not hold the seed, nor the IDs to ignore.
 func (e *Extractor) String() string {
 	quoted := make([]string, len(e.specs))
 	for i := range e.specs {

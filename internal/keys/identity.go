@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -132,17 +131,11 @@ func (id *identity) readUUID(s []byte) bool {
 
 const lowerHex = "0123456789abcdef"
 
-// String is the canonical text of the options, each behind a space.
+// String is the canonical text, behind a space, of what decides which IDs are the
+// same. Those to ignore do not: every other ID stays what it is.
 func (id *identity) String() string {
-	var b strings.Builder
 	if id.uuid {
-		b.WriteString(" uuid")
+		return " uuid"
 	}
-	if len(id.ignore) > 0 {
-		b.WriteString(" ignore")
-	}
-	for _, text := range id.ignore {
-		b.WriteString(" " + strconv.Quote(string(text)))
-	}
-	return b.String()
+	return ""
 }
