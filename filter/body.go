@@ -55,9 +55,9 @@ const (
 	classicHead = 8
 	singleHead  = 8
 
-	// loadStep is how much Load reads at once: enough for a disk, and still in the
-	// second-level cache when a reader that sums up the bytes comes to them.
-	loadStep = 256 << 10
+	// loadStep is how much Load reads at once: as much as any reader of bodies has to
+	// sum up before it can give out a byte, so that it needs no buffer for that.
+	loadStep = 1 << 20
 )
 
 // Ages of stamps. Two visits of the sweep to a line are at most sweepLag rotations

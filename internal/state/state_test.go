@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,6 +203,44 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if h.log.Len() > 0 {
 		t.Errorf("log: %s", h.log)
+	}
+}
+
+// TestFilterReadsWithoutACopy has a filter that is not of whole sections load its
+// body straight from the file.
+func TestFilterReadsWithoutACopy(t *testing.T) {
+	h := open(t, t.TempDir())
+	set := func() *filter.Sliced {
+		s, err := filter.NewSliced(filter.Params{Lines: 2*sectionBytes/filter.LineBytes + 77, LinesPerKey: 3, CellsPerLine: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	from, to := set(), set()
+	r := seeded(t)
+	hashes := make([]filter.Hash, 1000)
+	for i := range hashes {
+		hashes[i] = filter.Hash(r.Uint64())
+	}
+	learn, ages := slices.Repeat([]bool{true}, len(hashes)), make([]uint8, len(hashes))
+	from.TestAndAdd(hashes, learn, uint64(len(hashes)), ages)
+	want := from.AppendBody(nil, 0, from.BodyBytes())
+	h.save(p0, 1, want)
+
+	file, err := h.List(p0)[0].(*File).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(to.Load(from.AppendHead(nil), file), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := to.AppendBody(nil, 0, to.BodyBytes()); !bytes.Equal(got, want) {
+		t.Error("the body that was loaded is another")
+	}
+	if file.(*body).buf != nil {
+		t.Error("got a buffer for the sections, want them read into the filter")
 	}
 }
 
