@@ -133,6 +133,10 @@ func (e *Engine) adopt(ctx context.Context) error {
 		}
 		e.cfg.Logger.Info("partition restored", "partition", p.name.String(),
 			"took", r.took.Round(time.Microsecond), "from", r.is.From, "ids", ids, "next", r.is.Next)
+		if unknown := time.Duration((1 - stats.Coverage) * float64(e.cfg.Rules.Window.Span)); unknown > 0 {
+			e.cfg.Logger.Info("a part of the window is not known: duplicates of what came before it pass until the stream has moved on",
+				"partition", p.name.String(), "known", (e.cfg.Rules.Window.Span - unknown).Round(time.Second), "by", unknown.Round(time.Second))
+		}
 	}
 }
 

@@ -154,6 +154,7 @@ func TestCase_WIN_13(t *testing.T) {
 			if c := coverage(d); c <= 0 || c > 0.1 {
 				t.Errorf("coverage of the longer window is %v, want the hour of 48 that was known", c)
 			}
+			d.line("a part of the window is not known", s.in+"/0", "by=4")
 			write("before "+(hour/2).String(), 0, false)
 			write("before "+(10*hour).String(), 0, false) // it came out again, and was learned
 			write("before "+(80*hour).String(), 0, true)
