@@ -42,7 +42,7 @@ func TestCase_KEY_03(t *testing.T) {
 			}
 			return 0, fmt.Sprintf(`{"id":%d,"n":%d}`, i, i)
 		})
-		p := start(t, runArgs(brokers, in, in+"-out")...)
+		p := start(t, runArgs(brokers, in, in+"-out", "--capacity", "100k", "--fpr", "1e-9")...)
 		address := p.line(t, `serving metrics.* address=(\S+)`)
 		m := awaitCounted(t, address, records)
 		if got := m.sum("streamdedup_records_total", "verdict=missing"); got != float64(missing) {
