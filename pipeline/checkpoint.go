@@ -26,7 +26,8 @@ type CheckpointHead struct {
 	Geometry string
 	// SetHead is what the filter keeps beside its body.
 	SetHead []byte
-	// BodyBytes is the length of the body.
+	// BodyBytes is the length of the body: the filter's and, behind it, the audit's
+	// sample.
 	BodyBytes uint64
 }
 

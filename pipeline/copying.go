@@ -112,7 +112,9 @@ func (e *Engine) copyOne() bool {
 	if c.at == c.end {
 		head := c.head()
 		c.part.checkpointNext = head.Next
-		c.out.finish(&head)
+		sample := c.part.shard.sample.appendTo(nil)
+		head.BodyBytes += uint64(len(sample))
+		c.out.finish(&head, sample)
 	}
 	return true
 }
@@ -171,6 +173,7 @@ func (e *Engine) forgetCopy(p *part) {
 type bodyWriter struct {
 	full, free chan []byte
 	head       chan *CheckpointHead
+	sample     []byte // once there is a head
 	done       chan struct{}
 	err        error // once done is closed
 }
@@ -210,6 +213,10 @@ func (w *bodyWriter) run(to Checkpoints, p Partition) error {
 		out.Abort()
 		return errGivenUp
 	}
+	if _, err := out.Write(w.sample); err != nil {
+		out.Abort()
+		return err
+	}
 	return out.Finish(head)
 }
 
@@ -226,7 +233,8 @@ func (w *bodyWriter) buffer() []byte {
 // write takes a buffer that came from buffer, so there is room for it.
 func (w *bodyWriter) write(buf []byte) { w.full <- buf }
 
-func (w *bodyWriter) finish(h *CheckpointHead) {
+func (w *bodyWriter) finish(h *CheckpointHead, sample []byte) {
+	w.sample = sample
 	close(w.full)
 	w.head <- h
 }

@@ -29,8 +29,8 @@ type Counts struct {
 // Audit counts the records with an ID of the sample: the one of 1,024 hashes of which
 // a shard also keeps an exact record. It is in neither sum.
 type Audit struct {
-	// Sampled are those that could be judged. Whether one is seen that was only held
-	// by generations of which the sample does not know everything, could not.
+	// Sampled are those that were judged: none while the sample does not know all that
+	// the live generations hold, see [SampleStats].
 	Sampled uint64
 	// SampledNew are those that nothing held.
 	SampledNew uint64

@@ -45,7 +45,6 @@ func NewRebuild(cfg Config, p Partition, state State) (*Rebuild, error) {
 // Load takes the memory that a checkpoint holds. After an error the Rebuild is of
 // no use any more: close it.
 func (r *Rebuild) Load(head *CheckpointHead, body io.Reader) error {
-	r.unsampled = true
 	s := r.shard
 	if err := head.State.check(s.print); err != nil {
 		return err
@@ -53,9 +52,14 @@ func (r *Rebuild) Load(head *CheckpointHead, body io.Reader) error {
 	if have := s.set.Geometry(); head.Geometry != have {
 		return fmt.Errorf("the filter was %s, now it is %s: %w", head.Geometry, have, ErrForeignState)
 	}
-	if err := s.set.Load(head.SetHead, body); err != nil {
+	if err := s.set.Load(head.SetHead, io.LimitReader(body, int64(s.set.BodyBytes()))); err != nil {
 		return err
 	}
+	stored, err := s.sample.load(body)
+	if err != nil {
+		return err
+	}
+	r.unsampled = r.unsampled || !stored
 	return r.window.Loaded(head.State.Window.Rotation, head.Added)
 }
 

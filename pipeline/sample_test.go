@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -294,49 +295,67 @@ func TestAuditDoesNotDependOnHowTheShardRuns(t *testing.T) {
 	}
 }
 
-// A restore from the changelog alone gives the sample back; what was learned from a
-// checkpoint or the input it does not know, and says so.
+// restored is how a shard is made again in TestRestoredSample.
+type restored struct {
+	change                    func(*Config)
+	changes                   []Change
+	input, checkpoint, sample bool
+	known                     float64
+	clashes                   bool // the values of first copies are known, too
+}
+
+// The sample comes back from the changelog and from a checkpoint. What was learned
+// from the input, or from a checkpoint without one, it does not know, and says so.
 func TestRestoredSample(t *testing.T) {
 	s := shardOf(t, func(c *Config) { c.Window.Span, c.LogChanges = 70*time.Second, true })
 	ids := idsInSample(s, 300)
-	var changes []Change
 	values := func(ids []string) (values []string) {
 		for _, id := range ids {
 			values = append(values, fmt.Sprintf(`{"id":%q}`, id))
 		}
 		return values
 	}
+	var changes []Change
+	var head CheckpointHead
+	var body, sample []byte
 	for from := 0; from < len(ids); from += 50 {
 		s.Process(batchOf(s.Next(), values(ids[from:from+50])...))
 		s.Seal()
 		at := s.Position()
 		changes = append(changes, copyOfChange(t, at.Change))
 		s.Commit()
+		if from == 200 { // the last change comes after it
+			head = s.checkpointHead()
+			body, sample = s.copyBody(nil, 0, head.BodyBytes), s.sample.appendTo(nil)
+			copy(head.Added[:], loadsOf(s))
+		}
 	}
-	rebuild := func(change func(*Config)) *Rebuild {
+	same := func(*Config) {}
+	backwards := slices.Clone(changes)
+	slices.Reverse(backwards)
+	for name, c := range map[string]restored{
+		"changelog":           {change: same, changes: changes, known: 1},
+		"changelog backwards": {change: same, changes: backwards, known: 1},
+		"a longer span":       {change: func(c *Config) { c.Window.Span *= 2 }, changes: changes, known: 1},
+		"input":               {change: same, input: true},
+		"checkpoint":          {change: same, changes: changes[5:], checkpoint: true, sample: true, known: 1, clashes: true},
+		"an old checkpoint":   {change: same, changes: changes[5:], checkpoint: true},
+	} {
 		cfg := s.rules
-		change(&cfg)
+		c.change(&cfg)
 		r, err := NewRebuild(cfg, p0, s.State())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r
-	}
-	same := func(*Config) {}
-	reversed := slices.Clone(changes)
-	slices.Reverse(reversed)
-	for name, c := range map[string]struct {
-		change  func(*Config)
-		changes []Change
-		input   bool
-		known   float64
-	}{
-		"changelog":              {same, changes, false, 1},
-		"changelog backwards":    {same, reversed, false, 1},
-		"with a span of another": {func(c *Config) { c.Window.Span *= 2 }, changes, false, 1},
-		"input":                  {same, nil, true, 0},
-	} {
-		r := rebuild(c.change)
+		if c.checkpoint {
+			stored := slices.Clone(body)
+			if c.sample {
+				stored = append(stored, sample...)
+			}
+			if err := r.Load(&head, bytes.NewReader(stored)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range c.changes {
 			if err := r.LearnChange(&c.changes[i]); err != nil {
 				t.Fatal(err)
@@ -347,23 +366,54 @@ func TestRestoredSample(t *testing.T) {
 		}
 		again := r.Done(0, s.Next())
 		t.Cleanup(func() { _ = again.Close() })
-		stats := again.SampleStats()
-		if stats.Known != c.known {
-			t.Errorf("%s: %v of the generations are known, want %v", name, stats.Known, c.known)
-		}
-		if c.change(&again.rules); c.known == 1 && name != "with a span of another" && stats.IDs != s.SampleStats().IDs {
-			t.Errorf("%s: it remembers %d IDs, want %d", name, stats.IDs, s.SampleStats().IDs)
+		if stats := again.SampleStats(); stats.Known != c.known || c.known == 1 && cfg.Window == s.rules.Window && stats.IDs != s.SampleStats().IDs {
+			t.Errorf("%s: %+v, want that of %+v, known %v", name, stats, s.SampleStats(), c.known)
 		}
 		b := batchOf(again.Next(), values(ids)...)
 		for i := range b.Records {
-			b.Records[i].Time = epoch0 + s.Next()*1000 // nothing rotates
+			b.Records[i].Time = epoch0 + s.Next()*1000 // within the generation
 			b.Records[i].Value = append(b.Records[i].Value, ' ')
 		}
 		again.Process(b)
-		n := b.Counts.Audit
-		if n.FalsePositives != 0 || n.Clashes != 0 || n.SampledNew+b.Counts.Verdicts[Duplicate] != uint64(len(ids)) ||
-			(c.known == 1) != (n.Sampled == uint64(len(ids))) {
-			t.Errorf("%s: %+v of %+v", name, n, b.Counts)
+		duplicates := b.Counts.Verdicts[Duplicate]
+		want := Audit{}
+		if c.known == 1 {
+			want = Audit{Sampled: uint64(len(ids)), SampledNew: uint64(len(ids)) - duplicates}
 		}
+		if c.clashes { // but of what the changelog alone says the values are not known
+			want.Clashes = duplicates - 50
+		}
+		if got := b.Counts.Audit; got != want || duplicates < 60 {
+			t.Errorf("%s: %+v, want %+v, with %d duplicates", name, got, want, duplicates)
+		}
+	}
+}
+
+func loadsOf(s *Shard) []uint64 { loads := s.Stats().Loads; return loads[:] }
+
+// A damaged sample is refused, as a damaged filter is.
+func TestLoadSampleRefuses(t *testing.T) {
+	s := shardOf(t, nil)
+	for _, id := range idsInSample(s, 3) {
+		s.Process(batchOf(s.Next(), fmt.Sprintf(`{"id":%q}`, id)))
+	}
+	good := s.sample.appendTo(nil)
+	if len(good) != 8+3*storedIDBytes {
+		t.Fatalf("3 IDs take %d bytes", len(good))
+	}
+	for n := 1; n <= len(good); n++ {
+		again := newSample(1)
+		stored, err := again.load(bytes.NewReader(good[:n]))
+		if whole := n >= 8 && (n-8)%storedIDBytes == 0; whole != (err == nil) || whole != stored {
+			t.Errorf("%d bytes of it: stored %v, %v", n, stored, err)
+		}
+	}
+	bad := slices.Clone(good)
+	for i := range 8 {
+		bad[8+i] = 0 // no sample has it
+	}
+	again := newSample(1)
+	if _, err := again.load(bytes.NewReader(bad)); err == nil {
+		t.Error("a hash that no sample has: no error")
 	}
 }

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"math/bits"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/streamdedup/streamdedup/filter"
@@ -121,20 +119,19 @@ func (a *sample) age(e sampledID) uint32 { return uint32(a.rotation) - e.rotatio
 
 // judge counts what the filter said of a record with a sampled hash.
 func (a *sample) judge(h filter.Hash, value uint32, ages uint8, counts *Audit) {
-	if ages == 0 {
-		counts.Sampled++
+	slot, is := a.find(h)
+	seen := is && a.age(a.table[slot]) < filter.Generations
+	if seen && ages != 0 && a.table[slot].value != 0 && a.table[slot].value != value {
+		counts.Clashes++
+	}
+	if a.known > 0 && a.rotation < a.known+filter.Sealed {
+		return // a generation that it does not know may hold the ID
+	}
+	counts.Sampled++
+	switch {
+	case ages == 0:
 		counts.SampledNew++
-		return
-	}
-	if slot, is := a.find(h); is && a.age(a.table[slot]) < filter.Generations {
-		counts.Sampled++
-		if first := a.table[slot].value; first != 0 && first != value {
-			counts.Clashes++
-		}
-		return
-	}
-	if oldest := uint64(bits.Len8(ages) - 1); a.rotation >= a.known+oldest {
-		counts.Sampled++
+	case !seen:
 		counts.FalsePositives++
 	}
 }
@@ -250,46 +247,13 @@ func (a *sample) rollback() {
 	a.sampleCore = a.base
 }
 
-// refill takes hashes that a restored window has learned at that rotation. Runs may
-// come in any order.
-func (a *sample) refill(rotation uint64, hashes []filter.Hash) {
-	for _, h := range hashes {
-		if !isSampled(h) || a.used >= a.limit {
-			continue
-		}
-		a.reserve()
-		slot, is := a.find(h)
-		if e := &a.table[slot]; !is {
-			*e = sampledID{hash: h, rotation: uint32(rotation)}
-			a.used++
-		} else if int32(uint32(rotation)-e.rotation) > 0 {
-			e.rotation = uint32(rotation)
-		}
-	}
-}
-
-// refilled ends the refilling: the window is at rotation. Whole says that it has
-// learned nothing else.
-func (a *sample) refilled(rotation uint64, whole bool) {
-	a.sampleCore = sampleCore{rotation: rotation}
-	if !whole || a.used >= a.limit {
-		a.known = rotation + 1
-	}
-	for _, e := range a.table {
-		if e.hash != 0 {
-			a.live[a.age(e)]++
-		}
-	}
-	a.base = a.sampleCore
-}
-
 // SampleStats is what an audit's exact record holds.
 type SampleStats struct {
 	// IDs are those that it remembers.
 	IDs int
-	// Known is the share of the live generations of which it knows everything. It is
-	// less than 1 for a window after a restore from a checkpoint, which has no sample:
-	// the rate that is measured meanwhile is about that share of the true one.
+	// Known is the share of the live generations of which it knows everything. It
+	// is less than 1 for a window after a restore from the input, or from a checkpoint of
+	// an earlier version: no false positive can be told until it is 1.
 	Known float64
 	// Full says that it has no room and takes no more IDs.
 	Full bool
