@@ -18,6 +18,10 @@
 //	in = unique + duplicate + missing + invalid
 //	in = out + diverted + dropped
 //
+// Beside that a shard audits its filter by an exact record of one ID in 1,024, see
+// [Audit], and looks for an ID with a large share of the traffic, see [Hot]. Neither
+// changes an outcome.
+//
 // Sources and sinks are behind interfaces that pass whole batches; a file, a
 // test or a Kafka group may stand there.
 package pipeline
