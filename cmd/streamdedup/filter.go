@@ -148,14 +148,9 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		Inputs: inputs, Stdin: a.stdin, Rows: s.ids.Table.Kind, Header: s.header,
 		MaxLine: int(min(s.maxLine, 1<<40)), Wall: time.Now, Progress: p.filtered,
 	}
-	out, err := a.openOutputs(s, inputs, &cfg)
-	if err != nil {
-		return err
-	}
-	counts, stats, err := s.run(ctx, plan, cfg)
+	counts, stats, err := a.filtered(ctx, s, plan, cfg)
 	p.clear()
-	err = errors.Join(filterError(err), counts.Check())
-	if err = out.end(err); errors.Is(err, errReaderGone) || err != nil && counts.In == 0 {
+	if errors.Is(err, errReaderGone) || err != nil && counts.In == 0 {
 		return err
 	}
 	sum := newSummary(&counts, stats.FPR, stats.Bytes, time.Since(start))
@@ -169,31 +164,44 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	return errors.Join(err, sum.write(a.stderr, s.summary))
 }
 
-// run filters with a memory of its own.
-func (s *filterSettings) run(ctx context.Context, plan sizing.Plan, cfg files.Config) (counts pipeline.Counts, stats window.Stats, err error) {
+// filtered filters with a memory of its own.
+func (a *app) filtered(ctx context.Context, s *filterSettings, plan sizing.Plan, cfg files.Config) (counts pipeline.Counts, stats window.Stats, err error) {
 	door, err := files.Open(cfg)
 	if err != nil {
-		return counts, stats, err
+		return counts, stats, filterError(err)
 	}
+	rules, shard, err := s.shard(plan, door)
+	if err != nil {
+		return counts, stats, errors.Join(err, door.Close())
+	}
+	out, to, err := a.openOutputs(s, cfg.Inputs)
+	if err != nil {
+		return counts, stats, errors.Join(err, door.Close(), shard.Close())
+	}
+	counts, err = door.Filter(ctx, to, rules, shard)
+	stats = shard.Stats()
+	err = errors.Join(filterError(err), counts.Check(), shard.Close())
+	return counts, stats, out.end(err)
+}
+
+// shard makes the one shard of the file door, and the rules that it judges by.
+func (s *filterSettings) shard(plan sizing.Plan, door *files.Door) (pipeline.Config, *pipeline.Shard, error) {
+	j := s.judging
 	if s.header && !door.HasHeader() {
-		return counts, stats, door.Close() // the inputs are empty
+		// The inputs are empty: no column has a name, and none is looked for.
+		j.keys, j.time = []string{"value"}, pipeline.TimeNone
 	}
-	s.ids.Table.Header = door.Columns()
+	j.ids.Table.Header = door.Columns()
 	seed, err := s.givenSeed()
 	if err != nil {
-		return counts, stats, err
+		return pipeline.Config{}, nil, err
 	}
-	rules, err := s.rules(plan, seed.n, s.divert != "")
+	rules, err := j.rules(plan, seed.n, s.divert != "")
 	if err != nil {
-		return counts, stats, err
+		return pipeline.Config{}, nil, err
 	}
 	shard, err := pipeline.NewShard(rules, pipeline.Partition{Topic: "files"}, false)
-	if err != nil {
-		return counts, stats, err
-	}
-	counts, err = door.Filter(ctx, rules, shard)
-	stats = shard.Stats()
-	return counts, stats, errors.Join(err, shard.Close())
+	return rules, shard, err
 }
 
 // filterError adds what to do next.

@@ -14,10 +14,9 @@ import (
 // outputs are the files that filter writes.
 type outputs []*files.Output
 
-// openOutputs opens what filter writes to, and puts it in cfg. None may be an
-// input, or another of them: it would be destroyed, or grow for ever.
-func (a *app) openOutputs(s *filterSettings, inputs []string, cfg *files.Config) (out outputs, err error) {
-	cfg.Output = a.stdout
+// openOutputs opens what filter writes to. None may be an input, or another of
+// them: it would be destroyed, or grow for ever.
+func (a *app) openOutputs(s *filterSettings, inputs []string) (out outputs, to files.Outputs, err error) {
 	var taken []named
 	for _, name := range inputs {
 		taken = append(taken, fileNamed("input "+name, name))
@@ -25,34 +24,35 @@ func (a *app) openOutputs(s *filterSettings, inputs []string, cfg *files.Config)
 	if len(inputs) == 0 || slices.Contains(inputs, files.Stdin) {
 		taken = append(taken, stream("stdin", a.stdin))
 	}
+	to.Survivors = a.stdout
 	if s.output == files.Stdin {
 		if err := free(stream("stdout", a.stdout.(stdoutWriter).Writer), taken); err != nil {
-			return nil, err
+			return nil, to, err
 		}
 	}
 	for _, o := range []struct {
 		flag, name string
 		to         *io.Writer
-	}{{"-o", s.output, &cfg.Output}, {"--divert", s.divert, &cfg.Divert}, {"--duplicates", s.duplicates, &cfg.Duplicates}} {
+	}{{"-o", s.output, &to.Survivors}, {"--divert", s.divert, &to.Diverted}, {"--duplicates", s.duplicates, &to.Duplicates}} {
 		if o.name == "" || o.flag == "-o" && o.name == files.Stdin {
 			continue
 		}
 		if o.name == files.Stdin {
-			return nil, errors.Join(usagef("%s -: stdout is for the survivors", o.flag), out.abandon())
+			return nil, to, errors.Join(usagef("%s -: stdout is for the survivors", o.flag), out.abandon())
 		}
 		this := fileNamed(o.flag+" "+o.name, o.name)
 		if err := free(this, taken); err != nil {
-			return nil, errors.Join(err, out.abandon())
+			return nil, to, errors.Join(err, out.abandon())
 		}
 		taken = append(taken, this)
 		file, err := files.Create(o.name)
 		if err != nil {
-			return nil, errors.Join(err, out.abandon())
+			return nil, to, errors.Join(err, out.abandon())
 		}
 		out = append(out, file)
 		*o.to = file
 	}
-	return out, nil
+	return out, to, nil
 }
 
 // named is a file under the name that a message gives it.

@@ -30,7 +30,7 @@ func BenchmarkFilter(b *testing.B) {
 			r := rules(b, records, func(c *pipeline.Config) { c.Keys = []string{key} })
 			b.SetBytes(int64(in.Len()))
 			for b.Loop() {
-				if _, err := run(b.Context(), b, Config{Stdin: bytes.NewReader(in.Bytes()), Output: io.Discard}, r); err != nil {
+				if _, err := run(b.Context(), b, Config{Stdin: bytes.NewReader(in.Bytes())}, io.Discard, r); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,15 @@ import (
 // DefaultMaxLine is the longest line in bytes, its end not counted.
 const DefaultMaxLine = 64 << 20
 
+// readingAndWriting is how many workers more than cores keep these busy: one may
+// wait for its input and one for its output.
+const readingAndWriting = 2
+
 // Config says what to filter.
 type Config struct {
 	// Inputs are file names; "-" is Stdin. None means Stdin alone.
 	Inputs []string
 	Stdin  io.Reader
-	// Output takes the survivors. Divert, if it is not nil, takes the diverted
-	// lines, and Duplicates a copy of each duplicate that is dropped or tagged.
-	Output, Divert, Duplicates io.Writer
 	// Rows is how lines make a record: [keys.CSV] for rows whose quotes may hold
 	// line ends, else a record is a line.
 	Rows keys.TableKind
@@ -42,6 +44,13 @@ type Config struct {
 	Progress func(Progress)
 }
 
+// Outputs are what a filter writes to.
+type Outputs struct {
+	// Survivors is not nil. Diverted, if it is not, takes the diverted lines, and
+	// Duplicates a copy of each duplicate that is dropped or tagged.
+	Survivors, Diverted, Duplicates io.Writer
+}
+
 // Progress is how far a filter is.
 type Progress struct {
 	Counts *pipeline.Counts
@@ -54,7 +63,7 @@ type Progress struct {
 type Door struct {
 	cfg    Config
 	stream *stream
-	rules  pipeline.Config
+	to     Outputs
 	shard  *pipeline.Shard
 
 	next    int64 // offset: records judged so far
@@ -94,14 +103,14 @@ func (d *Door) Close() error { return d.stream.close() }
 //
 // It leaves nothing behind but, after an error, a Read of Stdin that waits and
 // cannot be ended.
-func (d *Door) Filter(ctx context.Context, rules pipeline.Config, shard *pipeline.Shard) (pipeline.Counts, error) {
-	d.rules, d.shard = rules, shard
+func (d *Door) Filter(ctx context.Context, to Outputs, rules pipeline.Config, shard *pipeline.Shard) (pipeline.Counts, error) {
+	d.to, d.shard = to, shard
 	cancelled := func() { d.end(fmt.Errorf("filter %s: %w", d.stream.where(), ctx.Err())) }
 	if ctx.Err() != nil {
 		cancelled()
 	}
-	if err := d.begin(); err != nil {
-		return d.counts, err
+	if err := d.begin(rules); err != nil {
+		return d.counts, errors.Join(err, d.stream.close())
 	}
 	defer context.AfterFunc(ctx, cancelled)()
 	done := make(chan struct{})
@@ -122,22 +131,19 @@ func (d *Door) Filter(ctx context.Context, rules pipeline.Config, shard *pipelin
 }
 
 // begin writes the header and starts the workers.
-func (d *Door) begin() error {
+func (d *Door) begin(rules pipeline.Config) error {
 	header := d.stream.header
 	if err := d.put(header, header, header); err != nil {
-		return errors.Join(err, d.stream.close())
+		return err
 	}
-	n := d.cfg.Workers
-	if n == 0 {
-		n = runtime.GOMAXPROCS(0) + 2 // while one waits for its input and one for its output
-	}
-	for range n {
-		identifier, err := pipeline.NewIdentifier(d.rules)
-		if err != nil {
-			d.end(err)
-			d.workers.Wait()
-			return errors.Join(err, d.stream.close())
+	identifiers := make([]*pipeline.Identifier, cmp.Or(d.cfg.Workers, runtime.GOMAXPROCS(0)+readingAndWriting))
+	for i := range identifiers {
+		var err error
+		if identifiers[i], err = pipeline.NewIdentifier(rules); err != nil {
+			return err
 		}
+	}
+	for _, identifier := range identifiers {
 		d.workers.Go(func() { d.work(&chunk{}, identifier) })
 	}
 	return nil
@@ -200,7 +206,7 @@ func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 	}
 	d.judge(c)
 	c.turn.judged <- c.err == nil
-	c.sort(d.cfg.Divert != nil, d.cfg.Duplicates != nil)
+	c.sort(d.to.Diverted != nil, d.to.Duplicates != nil)
 	if !<-c.before.written {
 		c.turn.written <- false
 		return
@@ -241,13 +247,14 @@ func (d *Door) write(c *chunk) error {
 	return nil
 }
 
-// put writes to the outputs that there are.
+// put writes to the outputs that there are, survivors last: who has seen those
+// finds what stood before them in the other files.
 func (d *Door) put(survivors, diverted, duplicates []byte) error {
 	for _, o := range []struct {
 		what string
 		to   io.Writer
 		text []byte
-	}{{"survivors", d.cfg.Output, survivors}, {"diverted lines", d.cfg.Divert, diverted}, {"duplicates", d.cfg.Duplicates, duplicates}} {
+	}{{"diverted lines", d.to.Diverted, diverted}, {"duplicates", d.to.Duplicates, duplicates}, {"survivors", d.to.Survivors, survivors}} {
 		if o.to == nil || len(o.text) == 0 {
 			continue
 		}

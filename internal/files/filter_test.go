@@ -42,7 +42,7 @@ func rules(t testing.TB, capacity uint64, change func(*pipeline.Config)) pipelin
 }
 
 // run filters by rules.
-func run(ctx context.Context, t testing.TB, cfg Config, rules pipeline.Config) (pipeline.Counts, error) {
+func run(ctx context.Context, t testing.TB, cfg Config, out io.Writer, rules pipeline.Config) (pipeline.Counts, error) {
 	t.Helper()
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = maxLine
@@ -59,7 +59,7 @@ func run(ctx context.Context, t testing.TB, cfg Config, rules pipeline.Config) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := door.Filter(ctx, rules, shard)
+	counts, err := door.Filter(ctx, Outputs{Survivors: out}, rules, shard)
 	if fault := errors.Join(counts.Check(), shard.Close()); fault != nil {
 		t.Error(fault)
 	}
@@ -74,7 +74,7 @@ func key(spec string) func(*pipeline.Config) {
 func filterAll(t *testing.T, src io.Reader, limit int, change func(*pipeline.Config)) (string, pipeline.Counts, error) {
 	t.Helper()
 	var out bytes.Buffer
-	counts, err := run(t.Context(), t, Config{Stdin: src, Output: &out, MaxLine: limit}, rules(t, 1<<18, change))
+	counts, err := run(t.Context(), t, Config{Stdin: src, MaxLine: limit}, &out, rules(t, 1<<18, change))
 	return out.String(), counts, err
 }
 
@@ -208,7 +208,7 @@ func (w failing) Write([]byte) (int, error) { return 0, w.err }
 
 func TestAWriteErrorIsNamed(t *testing.T) {
 	full := errors.New("no space left")
-	_, err := run(t.Context(), t, Config{Stdin: strings.NewReader("a\n"), Output: failing{full}}, rules(t, 10, nil))
+	_, err := run(t.Context(), t, Config{Stdin: strings.NewReader("a\n")}, failing{full}, rules(t, 10, nil))
 	if !errors.Is(err, ErrOutput) || !errors.Is(err, full) {
 		t.Errorf("error %v, want ErrOutput and %v", err, full)
 	}
@@ -217,7 +217,7 @@ func TestAWriteErrorIsNamed(t *testing.T) {
 func TestACancelledFilterIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := run(ctx, t, Config{Stdin: strings.NewReader("a\n"), Output: io.Discard}, rules(t, 10, nil))
+	_, err := run(ctx, t, Config{Stdin: strings.NewReader("a\n")}, io.Discard, rules(t, 10, nil))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
@@ -229,7 +229,7 @@ func TestAStopNamesFileAndLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	counts, err := run(t.Context(), t, Config{Inputs: []string{name}, Output: &out},
+	counts, err := run(t.Context(), t, Config{Inputs: []string{name}}, &out,
 		rules(t, 10, func(c *pipeline.Config) { c.Keys, c.OnMissing = []string{"json:id"}, pipeline.Fail }))
 	stopped := (*StoppedError)(nil)
 	if !errors.As(err, &stopped) || *stopped != (StoppedError{name, 4, pipeline.ReasonMissing}) {

@@ -59,7 +59,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			_, err := run(t.Context(), t, Config{Inputs: []string{name}, Output: &out, Workers: 2}, rules(t, 10_000, nil))
+			_, err := run(t.Context(), t, Config{Inputs: []string{name}, Workers: 2}, &out, rules(t, 10_000, nil))
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "read "+name+" after line "+strconv.Itoa(strings.Count(out.String(), "\n"))+": ") {
 				t.Fatalf("%s cut after %d of %d bytes: error %v, with %d lines out", suffix, n, len(whole), err, strings.Count(out.String(), "\n"))
 			}
@@ -71,7 +71,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		counts, err := run(t.Context(), t, Config{Inputs: []string{name}, Output: &out}, rules(t, 10_000, nil))
+		counts, err := run(t.Context(), t, Config{Inputs: []string{name}}, &out, rules(t, 10_000, nil))
 		if err != nil || out.String() != text || counts.In != 6000 {
 			t.Errorf("two %s files in one: %v, %d lines in, %d bytes out", suffix, err, counts.In, out.Len())
 		}
@@ -88,7 +88,7 @@ func TestADamagedFileIsAnError(t *testing.T) {
 		if err := os.WriteFile(name, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(t.Context(), t, Config{Inputs: []string{name}, Output: io.Discard}, rules(t, 10_000, nil)); !errors.Is(err, ErrDamaged) {
+		if _, err := run(t.Context(), t, Config{Inputs: []string{name}}, io.Discard, rules(t, 10_000, nil)); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s with a flipped bit: error %v, want ErrDamaged", suffix, err)
 		}
 	}

@@ -102,8 +102,8 @@ func (x *told) check(t *testing.T, random *rand.Rand, workers int) {
 			}
 		})
 		door, err := Open(Config{
-			Stdin: src, Output: &out, Divert: &diverts, Duplicates: &doubles,
-			Rows: x.rows, MaxLine: maxLine, Workers: workers, Wall: time.Now,
+			Stdin: src,
+			Rows:  x.rows, MaxLine: maxLine, Workers: workers, Wall: time.Now,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func (x *told) check(t *testing.T, random *rand.Rand, workers int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts, err := door.Filter(t.Context(), r, shard)
+		counts, err := door.Filter(t.Context(), Outputs{&out, &diverts, &doubles}, r, shard)
 		if err := errors.Join(err, counts.Check(), shard.Close()); err != nil {
 			t.Errorf("%d workers, chunks of %d, read %s: %v", workers, size, kind, err)
 		}
@@ -142,7 +142,7 @@ func TestWorkersKeepStreamTime(t *testing.T) {
 	}
 	filtered := func(workers int) (string, pipeline.Counts) {
 		var out bytes.Buffer
-		counts, err := run(t.Context(), t, Config{Stdin: bytes.NewReader(in.Bytes()), Output: &out, Workers: workers}, rules(t, 1<<15, func(c *pipeline.Config) {
+		counts, err := run(t.Context(), t, Config{Stdin: bytes.NewReader(in.Bytes()), Workers: workers}, &out, rules(t, 1<<15, func(c *pipeline.Config) {
 			c.Keys, c.Time, c.Kind, c.OnLate = []string{"json:id"}, "json:t", "sliced", pipeline.Drop
 			c.Window = window.Config{Span: 20 * time.Minute, GenerationCapacity: 1 << 15}
 			c.NewSet = slicedSet(t)
@@ -176,7 +176,7 @@ func TestLongLinesComeThrough(t *testing.T) {
 		fmt.Fprintf(&want, "%d\n", i)
 	}
 	var out strings.Builder
-	if _, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in.String()), Output: &out, Workers: 8}, rules(t, 1000, nil)); err != nil {
+	if _, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in.String()), Workers: 8}, &out, rules(t, 1000, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != want.String() {
@@ -192,9 +192,17 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if err := os.WriteFile(damaged, packed(t, ".zst", many)[:200], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := func(name string, waits bool, change func(*Config, *pipeline.Config)) {
+	var lines strings.Builder
+	for i := range 1_000_000 {
+		fmt.Fprintln(&lines, i)
+	}
+	large := filepath.Join(t.TempDir(), "large.zst")
+	if err := os.WriteFile(large, packed(t, ".zst", lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := func(name string, waits bool, change func(*Config, *pipeline.Config), out io.Writer) {
 		t.Helper()
-		cfg := Config{Output: io.Discard}
+		cfg := Config{}
 		r := rules(t, 1000, nil)
 		if waits { // for more, after some lines
 			in, more, err := os.Pipe()
@@ -208,8 +216,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 		}
 		change(&cfg, &r)
-		if _, err := run(t.Context(), t, cfg, r); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := run(t.Context(), t, cfg, out, r); err == nil || strings.Contains(err.Error(), "close") {
+			t.Errorf("%s: error %v, want the one there was", name, err)
 		}
 		for range 1000 {
 			if !strings.Contains(stacks(), "internal/files.(*Door)") {
@@ -219,17 +227,18 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		}
 		t.Errorf("%s: this is left:\n%s", name, stacks())
 	}
-	f("an output that fails", true, func(c *Config, _ *pipeline.Config) { c.Output = failing{broken} })
-	f("a policy", true, func(_ *Config, r *pipeline.Config) { r.Keys, r.OnInvalid = []string{"json:id"}, pipeline.Fail })
-	f("a line that is too long", true, func(c *Config, _ *pipeline.Config) {
-		c.MaxLine = 0
-		c.Stdin = io.MultiReader(strings.NewReader(many), endless{})
-		c.MaxLine = 1 << 20
-	})
+	f("an output that fails", true, func(*Config, *pipeline.Config) {}, failing{broken})
+	f("a policy", true, func(_ *Config, r *pipeline.Config) { r.Keys, r.OnInvalid = []string{"json:id"}, pipeline.Fail }, io.Discard)
+	f("a line that is too long", false, func(c *Config, _ *pipeline.Config) {
+		c.Stdin, c.MaxLine = io.MultiReader(strings.NewReader(many), endless{}), 1<<20
+	}, io.Discard)
 	f("a read that fails", false, func(c *Config, _ *pipeline.Config) {
 		c.Stdin = io.MultiReader(strings.NewReader(many), iotest.ErrReader(broken))
-	})
-	f("damage", false, func(c *Config, _ *pipeline.Config) { c.Inputs = []string{damaged} })
+	}, io.Discard)
+	f("damage", false, func(c *Config, _ *pipeline.Config) { c.Inputs = []string{damaged} }, io.Discard)
+	f("a policy, in the middle of a file", false, func(c *Config, r *pipeline.Config) {
+		c.Inputs, r.Window.OnFull = []string{large}, window.FailWhenFull
+	}, io.Discard)
 }
 
 func stacks() string {

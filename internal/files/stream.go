@@ -179,7 +179,7 @@ func (s *stream) close() error {
 	if in == nil {
 		return nil
 	}
-	if err := in.close(); err != nil {
+	if err := in.close(); err != nil && !errors.Is(err, os.ErrClosed) { // by interrupt
 		return fmt.Errorf("close %s: %w", in.name, plain(err))
 	}
 	return nil
