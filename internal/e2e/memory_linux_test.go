@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
@@ -220,4 +224,75 @@ func TestRecordOf20MiB(t *testing.T) {
 		d.line("error: ", s.in+"/0", fmt.Sprintf("offset %d", offset), "too_large")
 		s.check()
 	})
+}
+
+// TestCase_MEM_03: a stream of new IDs only, ten windows long. What it took after one of
+// them and a rotation is what it takes at the end, with IDs that live for a window from
+// their last copy, too.
+func TestCase_MEM_03(t *testing.T) {
+	t.Parallel()
+	const windows, perWindow = 10, 7
+	window := int64(7 * time.Hour / time.Millisecond)
+	each := 2_000 // IDs of a slice
+	if long() {
+		each *= 10
+	}
+	for _, refresh := range []string{"false", "true"} {
+		t.Run("refresh "+refresh, func(t *testing.T) {
+			t.Parallel()
+			s := newSceneOn(t, kafkatest.Fake(t, kfake.NumBrokers(1)).ListenAddrs(), 1, nil, nil)
+			// What the broker keeps is none of the process', which has the metrics' own noise.
+			d := s.run("window=7h", fmt.Sprintf("capacity=%d", perWindow*each), "fpr=1e-4", "refresh="+refresh)
+			d.ready(1)
+			begin := time.Now().Add(-windows * 7 * time.Hour).UnixMilli()
+			var heap, filters []float64
+			for slice := range windows * perWindow {
+				records := make([]*kgo.Record, each)
+				for i := range records {
+					id := slice*each + i
+					records[i] = event(0, strconv.Itoa(id))
+					records[i].Timestamp = time.UnixMilli(begin + int64(id)*window/int64(perWindow*each))
+				}
+				s.write(records...)
+				s.caughtUp(d)
+				if slice%perWindow == perWindow-1 {
+					heap, filters = append(heap, d.heap()), append(filters, d.metric("streamdedup_filter_bytes"))
+				}
+			}
+			t.Logf("live heap in KiB after each window: %.0f, filters %.0f", kiB(heap), kiB(filters))
+			// After two windows one and the rotation behind it are over. What never goes
+			// away is there at every sample, and other things at some.
+			settled, last := highest(heap[1:3]), slices.Min(heap[windows-3:])
+			if last > settled+(1<<20) {
+				t.Errorf("the heap grows: %.0f bytes after two and three windows, at least %.0f after the last ones", settled, last)
+			}
+			if highest(filters) != filters[0] {
+				t.Errorf("the filters grow: %.0f bytes", filters)
+			}
+			if sum := d.stop(); sum.Duplicate > uint64(windows*perWindow*each/1000) || sum.Unlearned > 0 {
+				t.Errorf("%d of %d new IDs were taken for duplicates, %d were not learned", sum.Duplicate, sum.In, sum.Unlearned)
+			}
+		})
+	}
+}
+
+func kiB(bytes []float64) (all []float64) {
+	for _, n := range bytes {
+		all = append(all, n/1024)
+	}
+	return all
+}
+
+// heap is what of the process' heap is in use, after collections: buffers that wait to be
+// used again outlive one, and what happens to be under way is not there in all of them.
+func (d *daemon) heap() float64 {
+	d.t.Helper()
+	lowest := math.Inf(1)
+	for range 8 {
+		if status, _ := d.get("/debug/pprof/heap?gc=1"); status != http.StatusOK {
+			d.t.Fatalf("the heap's page has status %d", status)
+		}
+		lowest = min(lowest, d.metric("go_memstats_heap_alloc_bytes"))
+	}
+	return lowest
 }
