@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -37,7 +38,7 @@ func TestTooLargeDuplicateThatIsDiverted(t *testing.T) {
 	s.Refuse(Refusal{Partition: p0, Offset: 1, Diverted: true, Err: errTooLarge})
 	b := batchOf(0, `{"id":1}`, `{"id":1}`)
 	s.Process(b)
-	if got := outcomes(b); got != "unique:out" || b.Stopped == nil || b.Stopped.Err != errTooLarge {
+	if got := outcomes(b); got != "unique:out" || b.Stopped == nil || !errors.Is(b.Stopped, errTooLarge) {
 		t.Errorf("got %s, stopped %v", got, b.Stopped)
 	}
 }
