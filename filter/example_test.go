@@ -61,3 +61,25 @@ func ExampleSliced_Rollback() {
 	fmt.Println(set.Test(0x9ae16a3b2f90404f) != 0, set.Test(0xc3a5c85c97cb3127) != 0)
 	// Output: true false
 }
+
+// An input that is one window as a whole takes little more than a textbook filter.
+func ExampleNewSingle() {
+	p, err := filter.SingleSize(1_000_000, 0.01)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := filter.NewSingle(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hashes, learn, ages := []filter.Hash{7, 8, 7}, []bool{true, true, true}, make([]uint8, 3)
+	added := set.TestAndAdd(hashes, learn, 1_000_000, ages)
+	fmt.Printf("%.1f bits an ID, %d added, the third was seen: %v\n", float64(p.Bytes())*8/1_000_000, added, ages[2] != 0)
+	if err := set.Close(); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 9.7 bits an ID, 2 added, the third was seen: true
+}

@@ -12,23 +12,22 @@ import (
 // Elements is how many a window of the table holds.
 const Elements = 1_000_000
 
-// Row is a target and a way to meet it. It has one of the two geometries.
+// Row is a target and a way to meet it.
 type Row struct {
-	Target  float64
-	Design  string
-	Sliced  filter.Params
-	Classic filter.ClassicParams // zero when it is sliced
+	Target   float64
+	Design   string
+	Geometry filter.Model
 }
 
 const intro = `# False-positive rates
 
-What Size and ClassicSize give for a window of %d distinct IDs, and the rate that was then
-measured: with all of its generations full, just before a rotation, as the share of IDs never
-seen that the filter took for seen. Bits per element are those of the window, with all that
-is allocated. This file is written by simulate_gen.go; its seed is fixed, so that it writes the
-same again.
+What Size, ClassicSize and SingleSize give for %d distinct IDs, and the rate that was then
+measured: with all generations of the window full, just before a rotation, as the share of IDs
+never seen that the filter took for seen. A single filter has no window and holds them all.
+Bits per element are of these IDs, with all that is allocated. This file is written by
+simulate_gen.go; its seed is fixed, so that it writes the same again.
 
-| target | filter | lines or bits per key | cells per line | bits per element | measured |
+| target | filter | lines or bits per key | cells or bits per line | bits per element | measured |
 | --- | --- | --- | --- | --- | --- |
 `
 
@@ -68,37 +67,52 @@ func rowsOf(target float64) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	single, err := filter.SingleSize(Elements, target)
+	if err != nil {
+		return nil, err
+	}
 	return []Row{
-		{Target: target, Design: "sliced, compact", Sliced: compact},
-		{Target: target, Design: "sliced, fast", Sliced: fast},
-		{Target: target, Design: "classic ring", Classic: ring},
+		{target, "sliced, compact", compact},
+		{target, "sliced, fast", fast},
+		{target, "classic ring", ring},
+		{target, "single, no window", single},
 	}, nil
 }
 
 func (r Row) geometry() string {
-	if r.Classic != (filter.ClassicParams{}) {
-		return fmt.Sprintf("%d | | %.2f", r.Classic.Hashes, float64(r.Classic.Bytes())*8/Elements)
+	bits := float64(r.Geometry.Bytes()) * 8 / Elements
+	switch g := r.Geometry.(type) {
+	case filter.ClassicParams:
+		return fmt.Sprintf("%d | | %.2f", g.Hashes, bits)
+	case filter.SingleParams:
+		return fmt.Sprintf("%d | %d | %.2f", filter.SingleLinesPerKey, g.BitsPerLine, bits)
+	case filter.Params:
+		return fmt.Sprintf("%d | %d | %.2f", g.LinesPerKey, g.CellsPerLine, bits)
 	}
-	return fmt.Sprintf("%d | %d | %.2f", r.Sliced.LinesPerKey, r.Sliced.CellsPerLine, float64(r.Sliced.Bytes())*8/Elements)
+	panic(fmt.Sprintf("BUG: a row of %T", r.Geometry))
 }
 
 // Measure fills the row's filter and probes it often enough for ten thousand positives
 // or, at low rates, as often as patience allows. It gives the rate and its standard deviation.
 func (r Row) Measure(seed uint64) (rate, deviation float64, err error) {
 	most := uint64(200_000_000)
-	var set filter.Set
-	if r.Classic != (filter.ClassicParams{}) {
-		most /= 10
-		set, err = filter.NewClassic(r.Classic)
-	} else {
-		set, err = filter.NewSliced(r.Sliced)
-	}
-	if err != nil {
-		return 0, 0, err
-	}
 	var loads [filter.Generations]uint64
 	for i := range loads {
 		loads[i] = (Elements + filter.Sealed - 1) / filter.Sealed
+	}
+	var set filter.Set
+	switch g := r.Geometry.(type) {
+	case filter.ClassicParams:
+		most /= 10
+		set, err = filter.NewClassic(g)
+	case filter.SingleParams:
+		loads = [filter.Generations]uint64{Elements}
+		set, err = filter.NewSingle(g)
+	case filter.Params:
+		set, err = filter.NewSliced(g)
+	}
+	if err != nil {
+		return 0, 0, err
 	}
 	ids := NewIDs(seed)
 	Fill(set, ids, loads)
