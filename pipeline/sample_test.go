@@ -126,9 +126,12 @@ type learnedOnce struct {
 
 // auditModel is the audit with a map.
 type auditModel struct {
-	ids   map[string]learnedOnce
-	slice int64
+	ids     map[string]learnedOnce
+	slice   int64
+	refresh bool
 }
+
+func (m auditModel) clone() auditModel { m.ids = maps.Clone(m.ids); return m }
 
 func (m auditModel) live(id string, generation int64) bool {
 	at, is := m.ids[id]
@@ -149,10 +152,17 @@ func (m auditModel) judge(b *Batch, ids []string) (want Audit) {
 		case o.Age == 0:
 			want.SampledNew++
 			m.ids[ids[i]] = learnedOnce{generation, value}
+			continue
 		case !m.live(ids[i], generation):
 			want.FalsePositives++
-		case m.ids[ids[i]].value != value:
-			want.Clashes++
+		default:
+			if m.ids[ids[i]].value != value {
+				want.Clashes++
+			}
+			value = m.ids[ids[i]].value // a repeat has not the first copy's
+		}
+		if m.refresh && o.Age&1 == 0 {
+			m.ids[ids[i]] = learnedOnce{generation, value}
 		}
 	}
 	return want
@@ -163,15 +173,21 @@ func floorDiv(a, b int64) int64 { return (a - ((a%b)+b)%b) / b }
 // The audit counts what a map says, through random cycles, seals, rollbacks and
 // rotations, and a rollback leaves nothing of it.
 func TestAuditIsExact(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seed(t), 23))
+	for _, refresh := range []bool{false, true} {
+		auditIsExact(t, rand.New(rand.NewPCG(seed(t), 23)), refresh)
+	}
+}
+
+func auditIsExact(t *testing.T, rng *rand.Rand, refresh bool) {
+	t.Helper()
 	s := shardOf(t, func(c *Config) {
 		tiny(64, 1)(c)
-		c.Window.Span = 70 * time.Second
+		c.Window.Span, c.Window.Refresh = 70*time.Second, refresh
 	})
 	ids := idsInSample(s, 400)
 	slice := s.rules.Window.Slice()
-	open := auditModel{map[string]learnedOnce{}, slice}
-	base := auditModel{maps.Clone(open.ids), slice}
+	open := auditModel{map[string]learnedOnce{}, slice, refresh}
+	base := open.clone()
 	var sealed []auditModel
 	var times []int64 // where the stream stood at each seal
 	now, baseTime := epoch0, epoch0
@@ -203,7 +219,7 @@ func TestAuditIsExact(t *testing.T) {
 			total.plus(&want)
 		case p < 7:
 			s.Seal()
-			sealed = append(sealed, auditModel{maps.Clone(open.ids), slice})
+			sealed = append(sealed, open.clone())
 			times = append(times, now)
 		case p < 9:
 			if len(sealed) > 0 {
@@ -213,7 +229,7 @@ func TestAuditIsExact(t *testing.T) {
 			}
 		default:
 			s.Rollback()
-			open, now = auditModel{maps.Clone(base.ids), slice}, baseTime
+			open, now = base.clone(), baseTime
 			sealed, times = nil, nil
 		}
 		compareSample(t, s, open, ids, now)
