@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -38,16 +37,19 @@ func (a *app) openOutputs(s *filterSettings, inputs []string) (out outputs, to f
 			continue
 		}
 		if o.name == files.Stdin {
-			return nil, to, errors.Join(usagef("%s -: stdout is for the survivors", o.flag), out.abandon())
+			out.abandon()
+			return nil, to, usagef("%s -: stdout is for the survivors", o.flag)
 		}
 		this := fileNamed(o.flag+" "+o.name, o.name)
 		if err := free(this, taken); err != nil {
-			return nil, to, errors.Join(err, out.abandon())
+			out.abandon()
+			return nil, to, err
 		}
 		taken = append(taken, this)
 		file, err := files.Create(o.name)
 		if err != nil {
-			return nil, to, errors.Join(err, out.abandon())
+			out.abandon()
+			return nil, to, err
 		}
 		out = append(out, file)
 		*o.to = file
@@ -98,22 +100,22 @@ func free(f named, others []named) error {
 // where.
 func (o outputs) end(err error) error {
 	if err != nil {
-		return o.incomplete(errors.Join(err, o.abandon()))
+		o.abandon()
+		return o.incomplete(err)
 	}
 	for i, file := range o {
 		if err := file.Finish(); err != nil {
-			return o[i:].incomplete(errors.Join(err, o[i+1:].abandon()))
+			o[i+1:].abandon()
+			return o[i:].incomplete(err)
 		}
 	}
 	return nil
 }
 
-func (o outputs) abandon() error {
-	var errs []error
+func (o outputs) abandon() {
 	for _, file := range o {
-		errs = append(errs, file.Abandon())
+		file.Abandon()
 	}
-	return errors.Join(errs...)
 }
 
 // incomplete adds to err where the part of the output is that was written.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // filtered runs filter with text on stdin. It returns what came out, and the
@@ -113,5 +115,28 @@ func TestCase_KEY_22_through_filter(t *testing.T) {
 	const text = `{"u":"a&b<c>","n":1.10,"x":9007199254740993 }` + "\r\n" + "  {\t\"u\" : \"\\u00e9\\/\xff\" }\n" + `{"u":"last"}`
 	if out, _ := filtered(t, text, "--key", "json:u"); out != text+"\n" {
 		t.Errorf("%q came out, want %q and a line feed", out, text)
+	}
+}
+
+// Each policy that the help names has its example among the scripts.
+func TestEveryPolicyOfFilterHasAnExample(t *testing.T) {
+	script, err := os.ReadFile("testdata/script/filter-policies.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := 0
+	newFilterCmd(&app{}).Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.HasPrefix(f.Name, "on-") {
+			return
+		}
+		policies++
+		for _, value := range []string{"pass", "drop", "divert", "tag", "fail"} {
+			if f.Value.Set(value) == nil && !strings.Contains(string(script), "--"+f.Name+" "+value) {
+				t.Errorf("--%s %s has no example", f.Name, value)
+			}
+		}
+	})
+	if policies < 5 {
+		t.Errorf("there are %d policies, want 5 or more", policies)
 	}
 }

@@ -105,13 +105,8 @@ func (o *Output) Finish() error {
 	return nil
 }
 
-// Abandon ends the output as it is.
-func (o *Output) Abandon() error {
-	if err := errors.Join(o.endPack(), o.file.Close()); err != nil {
-		return fmt.Errorf("close %s: %w", o.written, plain(err))
-	}
-	return nil
-}
+// Abandon ends the output as it is: incomplete, whatever the end of it says.
+func (o *Output) Abandon() { _ = errors.Join(o.endPack(), o.file.Close()) }
 
 func (o *Output) endPack() error {
 	if o.pack == nil {
