@@ -28,7 +28,7 @@ func (s *Session) closeLarge(p pipeline.Partition, t *tenancy) {
 // largestRecord is the longest record to make out of a batch that takes too much memory:
 // any that we may have to write.
 func (s *Session) largestRecord() int64 {
-	largest := int64(largestBatch)
+	largest := int64(longestRecord)
 	for _, to := range []*output{s.found.outputs.out, s.found.outputs.divert} {
 		if to != nil {
 			largest = max(largest, int64(to.maxBytes))

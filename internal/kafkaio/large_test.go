@@ -132,7 +132,7 @@ func TestRecordThatIsTooLongForMemory(t *testing.T) {
 		s := newScene(t, brokers, 2)
 		s.unique(3)
 		offset, _ := kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, kafkatest.Batch{Codec: kgo.CodecZstd, Records: 1,
-			Value: func(int) (int, func(io.Writer)) { return kafkatest.Zeros(largestBatch + 1) }})
+			Value: func(int) (int, func(io.Writer)) { return kafkatest.Zeros(longestRecord + 1) }})
 		s.unique(3)
 		run := s.start()
 		run.judged(3 + 6)

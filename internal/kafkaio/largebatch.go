@@ -95,7 +95,7 @@ func openLarge(p pipeline.Partition, got *kmsg.FetchResponseTopicPartition, firs
 			records: bufio.NewReaderSize(records, 64<<10), first: first,
 			lastDelta: int32(binary.BigEndian.Uint32(raw[batchLastDeltaAt:])),
 			left:      int32(binary.BigEndian.Uint32(raw[batchCountAt:])),
-			largest:   largestBatch,
+			largest:   longestRecord,
 		}, nil
 	}
 	return nil, fmt.Errorf("the batch at offset %d is not in what the broker sent", first)
@@ -158,8 +158,8 @@ func (s *snappyBlocks) Read(into []byte) (int, error) {
 // openBlock opens a block of snappy, which cannot be done in pieces.
 func openBlock(closed []byte) ([]byte, error) {
 	length, err := s2.DecodedLen(closed)
-	if err == nil && length > largestBatch {
-		err = fmt.Errorf("a block of snappy opens to %d bytes, at most %d are opened at once", length, largestBatch)
+	if err == nil && length > longestRecord {
+		err = fmt.Errorf("a block of snappy opens to %d bytes, at most %d are opened at once", length, longestRecord)
 	}
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func sameRecords(t *testing.T, got, want []*kgo.Record) {
 // A record for which there is no memory is an error that says where it is, after those
 // before it; whoever was told to, or is behind it, passes over it.
 func TestLargeBatchWithARecordThatIsTooLong(t *testing.T) {
-	const long, at = largestBatch + 1000, 2
+	const long, at = longestRecord + 1000, 2
 	got := fetchedBatch(kafkatest.Batch{Codec: kgo.CodecZstd, Records: 4, Value: func(i int) (int, func(io.Writer)) {
 		if i == at {
 			return kafkatest.Zeros(long)
@@ -125,10 +125,10 @@ func TestLargeBatchWithARecordThatIsTooLong(t *testing.T) {
 		want  string
 		fails bool
 	}{
-		{"stops before it", 0, as(largestBatch, false), "[0 1]", true},
-		{"passes over it", 0, as(largestBatch, true), "[0 1 3]", false},
-		{"begins behind it", at + 1, as(largestBatch, false), "[3]", false},
-		{"has room for it", 0, as(2*largestBatch, false), "[0 1 2 3]", false},
+		{"stops before it", 0, as(longestRecord, false), "[0 1]", true},
+		{"passes over it", 0, as(longestRecord, true), "[0 1 3]", false},
+		{"begins behind it", at + 1, as(longestRecord, false), "[3]", false},
+		{"has room for it", 0, as(2*longestRecord, false), "[0 1 2 3]", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			records, _, _, err := pieces(t, got, c.from, c.how)
@@ -194,7 +194,7 @@ func TestOpener(t *testing.T) {
 		return b.Bytes()[batchOverhead:]
 	}
 	refusal := errors.New("refused")
-	o := newOpener(refusal)
+	o := newOpener(openMemory, refusal)
 	tens := func(int) (int, func(io.Writer)) { return kafkatest.Zeros(10) }
 	for name, large := range map[string][]byte{
 		"one record":   closed(1, func(int) (int, func(io.Writer)) { return kafkatest.Zeros(largestBatch) }),

@@ -17,16 +17,17 @@ import (
 //	128 MiB  opened since the last poll, and one batch more
 //	128 MiB  in the batches of a cycle (pipeline), and what the last poll brought
 //
-// GOMEMLIMIT of the filters' and half a GiB is enough for one stage.
+// Half a GiB is enough for one stage, and the tests hold it to that.
 const (
 	// fetchMemory is for the answers of all brokers, of which each may be at most
 	// largestFetch: more is no faster.
 	fetchMemory, largestFetch, smallestFetch = 32 << 20, 8 << 20, 1 << 20
-	// openMemory is for what the client has opened and nobody has polled.
-	openMemory = 128 << 20
+	// openMemory is for what the client has opened and nobody has polled, and
+	// readMemory for what a reader opens at once; some restores read at a time.
+	openMemory, readMemory = 128 << 20, 16 << 20
 	// largestBatch is what one batch may take opened. One that takes more is read piece
-	// by piece.
-	largestBatch = 64 << 20
+	// by piece, with records of up to longestRecord.
+	largestBatch, longestRecord = 32 << 20, 64 << 20
 	// recordMemory is what a record takes besides its own bytes: the client's record,
 	// our view of it and its outcome.
 	recordMemory = 320
@@ -48,10 +49,10 @@ var (
 )
 
 // opener opens the batches of one client, or reader. It refuses any with errOpenMemory
-// when those since the last release take more than openMemory. It is safe for concurrent
-// use.
+// when those since the last release take all that they may. It is safe for concurrent use.
 type opener struct {
 	inner kgo.Decompressor
+	most  int64
 	taken atomic.Int64
 	// refusal is the error of a batch that takes more than largestBatch.
 	refusal error
@@ -68,11 +69,13 @@ var clientsOwn = sync.OnceValue(func() kgo.Decompressor {
 	return client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 })
 
-func newOpener(refusal error) *opener { return &opener{inner: clientsOwn(), refusal: refusal} }
+func newOpener(most int64, refusal error) *opener {
+	return &opener{inner: clientsOwn(), most: most, refusal: refusal}
+}
 
 // Decompress implements kgo.Decompressor.
 func (o *opener) Decompress(closed []byte, codec kgo.CompressionCodecType) ([]byte, error) {
-	if o.taken.Load() >= openMemory {
+	if o.taken.Load() >= o.most {
 		return nil, errOpenMemory
 	}
 	opened, err := o.inner.Decompress(closed, codec)

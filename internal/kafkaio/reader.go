@@ -41,7 +41,7 @@ type reader struct {
 
 func newReader(client *kgo.Client, topicID kadm.TopicID, p pipeline.Partition, from int64) *reader {
 	return &reader{client: client, topicID: topicID, partition: p, next: from, bytes: readMaxBytes,
-		largest: largestBatch, opener: newOpener(kgo.ErrMaxDecompress)}
+		largest: longestRecord, opener: newOpener(readMemory, kgo.ErrMaxDecompress)}
 }
 
 const (

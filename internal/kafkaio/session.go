@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg: cfg, log: cfg.Logger, warn: newWarner(cfg.Logger), admin: admin,
-		parts: map[pipeline.Partition]*tenancy{}, opener: newOpener(errTooLarge), slack: firstSlack, lag: newLags(),
+		parts: map[pipeline.Partition]*tenancy{}, opener: newOpener(openMemory, errTooLarge), slack: firstSlack, lag: newLags(),
 	}
 	if err = checkScope(ctx, cfg, admin); err == nil {
 		s.found, err = look(ctx, cfg, admin)
