@@ -122,9 +122,10 @@ func TestOutputBlocked(t *testing.T) {
 			}
 			s.caughtUp(d)
 			// Whoever gets no answer for longer than a transaction may last starts a new
-			// client, which takes the old one's place in the group.
+			// client, which takes the old one's place in the group. The next may come before
+			// a partition has its memory.
 			replaced := d.metric("streamdedup_transactions_total", `outcome="lost"`)
-			if restores := d.metric("streamdedup_restore_seconds_count"); restores != 2*(1+replaced) {
+			if restores := d.metric("streamdedup_restore_seconds_count"); restores > 2*(1+replaced) {
 				t.Errorf("partitions were restored %v times with %v new clients: they were not kept", restores, replaced)
 			}
 			if block.name == "refused" && replaced != 0 {
