@@ -156,3 +156,22 @@ func TestRecordThatIsTooLongForMemory(t *testing.T) {
 		same(t, s.output(s.cfg.Out), s.wanted())
 	})
 }
+
+// Under the scope of the topic a large batch waits, as any, while other partitions are
+// behind it, and neither stage loses a record of it.
+func TestLargeBatchUnderScopeTopic(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newLargeScene(t, brokers, 2)
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, tiny(s, kgo.CodecZstd, 500))
+		s.unique(50)
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, tiny(s, kgo.CodecGzip, 500))
+		s.again()
+		r := s.startStages(s.cfg)
+		r.judged(2*tinyRecords + 100 + 1000 + 100)
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+	})
+}
