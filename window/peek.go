@@ -19,8 +19,11 @@ func (w *Window) Peek(t, now int64, h filter.Hash) (ages uint8, marks Marks) {
 	if mark == 0 {
 		m = t
 	}
+	if w.begun == 0 {
+		return 0, mark
+	}
 	passed := floorDiv(m, w.slice) - w.number // follow may have changed the number
-	if w.begun > 0 && passed > 1 && (w.believed || mark == 0) {
+	if passed > 1 && (w.believed || mark == 0) {
 		mark |= MarkJump
 	}
 	return w.set.Test(h) << passed, mark

@@ -63,3 +63,21 @@ func TestPeekAtALateRecord(t *testing.T) {
 		t.Error("Peek changed the memory")
 	}
 }
+
+// The first record of all has no generation before it, wherever its time lies: by a clock
+// before the epoch, too.
+func TestPeekAtTheFirstRecord(t *testing.T) {
+	for name, open := range sets {
+		for _, now := range []int64{-1, 0, 1_700_000_000_000} {
+			for _, at := range []int64{NoTime, -1, 1, now} {
+				w := mustNew(t, config(time.Hour), openSet(t, open))
+				ages, marks := w.Peek(at, now, hashOf(1))
+				var r reader
+				verdicts, _ := r.read(w, []record{{offset: 1, time: at, now: now, hash: hashOf(1)}})
+				if v := verdicts[0]; v.ages != ages || v.marks != marks {
+					t.Errorf("%s, time %d at %d: Peek said ages %08b marks %v, Observe %v", name, at, now, ages, marks, v)
+				}
+			}
+		}
+	}
+}
