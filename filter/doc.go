@@ -12,8 +12,8 @@
 // One that was not is taken for seen at a rate of [Params.FPR] at most, as long
 // as no generation holds more than its share of the elements: count them, and
 // give TestAndAdd the room that is left. FPREstimate says what the rate is now, by the
-// bits that are set. What was learned since the last commit
-// can be undone to the byte. The same calls leave the same bytes everywhere.
+// bits that are set. What was learned since the last commit can be undone to the byte.
+// The same calls leave the same bytes everywhere.
 //
 // # How a Sliced works
 //

@@ -38,11 +38,12 @@ type Set interface {
 	// It returns how many were added. The three slices have equal length.
 	TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 	// Learn is TestAndAdd for a Set that is made again from what it once learned, and,
-	// at age 0, for a window that a repeat extends: it adds a hash to the generation of the given age, 0 for the filling one, if
-	// that generation does not hold it (bit age of its ages), whatever others hold.
-	// So a generation has every hash that it is given, in whatever order the
-	// generations come, and several may have the same one. All else is as in
-	// TestAndAdd. An age below 0 or from Generations on is a bug of the caller.
+	// at age 0, for a window that a repeat extends: it adds a hash to the generation of
+	// the given age, 0 for the filling one, if that generation does not hold it (bit age
+	// of its ages), whatever others hold. So a generation has every hash that it is
+	// given, in whatever order the generations come, and several may have the same one.
+	// All else is as in TestAndAdd. An age below 0 or from Generations on is a bug of
+	// the caller.
 	Learn(age int, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64)
 	// Test is the mask of ages that hold h; it changes nothing.
 	Test(h Hash) uint8

@@ -155,8 +155,9 @@ func (p Plan) RatePerSecond() float64 {
 
 // LinesPerLookup is how many cache lines looking a new ID up and adding it touches on
 // average, with all generations full: those of its key for a sliced filter, which answers
-// for all generations at once and adds into the same lines, and for a single one. A classic ring asks each
-// generation until a bit is missing, (1-f^k)/(1-f) lines at a fill of f, and sets k bits.
+// for all generations at once and adds into the same lines, and for a single one. A
+// classic ring asks each generation until a bit is missing, (1-f^k)/(1-f) lines at a fill
+// of f, and sets k bits.
 func (p Plan) LinesPerLookup() float64 {
 	switch p.Workload.Kind {
 	case Sliced:
