@@ -143,6 +143,28 @@ func TestCanonicalExcludes(t *testing.T) {
 
 // TestDigests: the ID is the digest in hexadecimal, of the value or of its canonical
 // text.
+// A value that would take long to put in order is not put in order: a record that takes
+// longer than a transaction may is one that its partition never gets past.
+func TestCanonicalTakesNoLongerThanItMay(t *testing.T) {
+	f := func(depth, length int, opening, closing string, want bool) {
+		t.Helper()
+		doc := strings.Repeat(opening, depth) + `"{` + strings.Repeat("x", length) + `"` + strings.Repeat(closing, depth)
+		if got := canonicalOf(t, doc); (got != "invalid") != want {
+			t.Errorf("%d times %s around %d bytes: got %.20q, want a canonical text: %v", depth, opening, length, got, want)
+		}
+	}
+	const object = `{"b":0,"a":`
+	f(9_000, 10, object, "}", true)
+	f(4_000, 1_000_000, object, "}", true)
+	f(200, 20_000_000, object, "}", true)
+	f(9_000, 1_000_000, object, "}", false)
+	f(9_000, 20_000_000, object, "}", false)
+	f(9_000, 20_000_000, "[", "]", true) // elements keep their order
+	// What does not end is malformed, long or not.
+	f(9_000, 1_000_000, object, "", false)
+	f(9_000, 1_000_000, object+`"`, "", false)
+}
+
 func TestDigests(t *testing.T) {
 	f := func(spec, value, hashed string, o Options) {
 		t.Helper()

@@ -64,8 +64,9 @@
 //     and 1e500, would be one event there.
 //   - Names that stand twice in an object, bytes that are not UTF-8 and lone
 //     surrogates, which readers do not read alike, make the whole value [Invalid]. So
-//     does nesting of more than 10,000 levels; objects whose members have to be sorted
-//     take time by how deep they are nested in each other.
+//     does nesting of more than 10,000 levels and, since members are sorted from the
+//     innermost object on, of so many objects in so long a value that it would take
+//     longer than about a second: 4,096 of them in 1 MiB, 204 in 20 MiB.
 //
 // A value with nothing in it, null, "", {} or [], is missing, also when only members
 // that are left out were in it.
