@@ -146,8 +146,9 @@ type Outcome struct {
 }
 
 // Age is how much earlier than record i, a duplicate, its first copy was read, in
-// stream time and exact to one generation. Where a false positive has added a
-// generation to those that hold the ID, it may be less. For all but duplicates it is 0.
+// stream time and exact to one generation. Where repeats extend the window it is that of
+// the last copy that was learned, and where a false positive has added a generation to
+// those that hold the ID it may be less. For all but duplicates it is 0.
 func (b *Batch) Age(i int) time.Duration {
 	ages := b.Outcomes[i].Age
 	if ages == 0 {

@@ -70,15 +70,24 @@ func TestTaggedRecordTooLarge(t *testing.T) {
 	}
 }
 
-// The age is the distance of two generations.
+// The age is the distance of two generations: that of the copy before, where repeats are
+// learned.
 func TestAgeOfADuplicate(t *testing.T) {
-	s := shardOf(t, func(c *Config) { c.Window.Span = 70 * time.Second })
-	b := batchOf(0, `{"id":1}`, `{"id":2}`, `{"id":1}`, `{"n":1}`)
-	b.Records[0].Time, b.Records[1].Time, b.Records[2].Time = epoch0, epoch0+20_000, epoch0+39_000
-	s.Process(b)
-	for i, want := range []time.Duration{0, 0, 30 * time.Second, 0} {
-		if got := b.Age(i); got != want {
-			t.Errorf("record %d: got %v, want %v", i, got, want)
+	for _, refresh := range []bool{false, true} {
+		s := shardOf(t, func(c *Config) { c.Window.Span, c.Window.Refresh = 70*time.Second, refresh })
+		b := batchOf(0, `{"id":1}`, `{"id":2}`, `{"id":1}`, `{"n":1}`, `{"id":1}`)
+		for i, seconds := range []int64{0, 20, 39, 40, 50} {
+			b.Records[i].Time = epoch0 + seconds*1000
+		}
+		s.Process(b)
+		want := []time.Duration{0, 0, 30 * time.Second, 0, 50 * time.Second}
+		if refresh {
+			want[4] = 20 * time.Second
+		}
+		for i, want := range want {
+			if got := b.Age(i); got != want {
+				t.Errorf("refresh %v, record %d: got %v, want %v", refresh, i, got, want)
+			}
 		}
 	}
 }
