@@ -228,11 +228,11 @@ func (r *idReader) row(names, row []string) error {
 			if keys.IsLiteral([]byte(text)) && text[0] != '"' && text[0] != '[' {
 				r.digits++
 			}
-			l.ID = quoted(text)
+			l.ID = keys.AppendQuoted(nil, []byte(text))
 		case "hash":
 			l.Hash = &text
 		case "time":
-			l.Time = quoted(text)
+			l.Time = keys.AppendQuoted(nil, []byte(text))
 			value = append(append([]byte(`{"time":`), l.Time...), '}')
 		case "partition":
 			n, err := strconv.ParseInt(text, 10, 32)
@@ -244,20 +244,4 @@ func (r *idReader) row(names, row []string) error {
 		}
 	}
 	return r.take(&l, value)
-}
-
-// quoted is a JSON string of that text, byte for byte.
-func quoted(text string) []byte {
-	b := append(make([]byte, 0, len(text)+2), '"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ':
-			b = fmt.Appendf(b, `\u%04x`, c)
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
 }

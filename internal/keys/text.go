@@ -21,7 +21,7 @@ func (e *Extractor) Text(r *Record) string {
 		case absent, nested, broken:
 			return ""
 		case raw, text:
-			b = appendQuoted(b, p.appendTo(nil))
+			b = AppendQuoted(b, p.appendTo(nil))
 		default:
 			b = append(b, p.bytes...)
 		}
@@ -32,7 +32,9 @@ func (e *Extractor) Text(r *Record) string {
 	return string(append(b, ']'))
 }
 
-func appendQuoted(b, text []byte) []byte {
+// AppendQuoted appends text as a string that [Extractor.HashWritten] reads, byte for
+// byte.
+func AppendQuoted(b, text []byte) []byte {
 	b = append(b, '"')
 	for _, c := range text {
 		switch {
