@@ -186,6 +186,9 @@ func (s *Session) rolledBack(ctx context.Context, cause error, refusals []pipeli
 	}
 	s.seek(s.running()...)
 	if s.aborts++; s.aborts > 1 {
+		// The client may go by what a broker told it that did not know of new partitions
+		// yet, and would for minutes.
+		s.client().ForceMetadataRefresh()
 		_ = pause(ctx, backoff(s.aborts)) // an early end of a pause is no failure
 	}
 	return result, nil

@@ -287,6 +287,35 @@ func TestTimesOfCopiesAreMoved(t *testing.T) {
 	}
 }
 
+// A client may know less of a topic than we do, such as partitions that are new: a
+// broker that has not heard of them has told it. It asks again, and not after minutes.
+func TestPartitionsThatTheClientDoesNotKnow(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 2)
+		s.cfg.Duplicates = kafkatest.Topic(t, brokers, 1, nil)
+		s.unique(1)
+		s.again()
+		h := s.byHand()
+		h.cycle(4)
+		h.commits()
+		adm := kadm.NewClient(s.client())
+		if _, err := adm.CreatePartitions(ctx(t), 1, s.cfg.Duplicates); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the new partition is served", func() bool {
+			ends, err := adm.ListEndOffsets(ctx(t), s.cfg.Duplicates)
+			return err == nil && ends.Error() == nil && len(ends[s.cfg.Duplicates]) == 2
+		})
+		h.session.found.outputs.duplicates.partitions = 2
+		s.again()
+		until(t, "the copies are written", func() bool {
+			h.cycle(2)
+			return h.commit().Settlement == pipeline.Committed
+		})
+		same(t, s.output(s.cfg.Duplicates), map[string]int{"p0-0": 2, "p1-0": 2})
+	})
+}
+
 // A compacted topic would take no copy without a key, and keep one of each.
 func TestOpenRefusesACompactedTopicForDuplicates(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
