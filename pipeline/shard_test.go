@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/window"
 )
 
@@ -300,19 +301,49 @@ func TestCase_WIN_11(t *testing.T) {
 }
 
 func TestProcessDoesNotAllocate(t *testing.T) {
-	s := shardOf(t, nil)
-	var values []string
-	for i := range 3000 {
-		values = append(values, fmt.Sprintf(`{"id":%d,"text":"with \u00fc"}`, i))
-	}
-	b := batchOf(0, values...)
-	s.Process(b)
-	s.Rollback()
-	if n := testing.AllocsPerRun(20, func() {
-		s.Process(b)
-		s.Rollback()
-	}); n != 0 {
-		t.Errorf("%v allocations in a batch of %d records", n, len(values))
+	jsonOf := func(i int) string { return fmt.Sprintf(`{"id":%d,"text":"with \u00fc"}`, i) }
+	for name, c := range map[string]struct {
+		change func(*Config)
+		value  func(i int) string
+	}{
+		"json": {nil, jsonOf},
+		"refreshed and tagged": {func(c *Config) {
+			c.Window.Refresh, c.OnDuplicate, c.Diverts, c.LogChanges = true, TagDuplicates, true, true
+			c.Window.Span = 70 * time.Second
+		}, func(i int) string {
+			if i%6 == 1 {
+				return jsonOf(i - 19) // of a generation before
+			}
+			return jsonOf(i)
+		}},
+		"UUIDs": {func(c *Config) { c.IDs = IDOptions{UUID: true, Ignore: []string{"none", "0"}} },
+			func(i int) string { return fmt.Sprintf(`{"id":"{%08X-0000-4000-8000-\u0061bcdef012345}"}`, i) }},
+		"columns": {func(c *Config) {
+			c.Keys, c.Time, c.IDs = []string{"column:2"}, "column:1", IDOptions{Table: keys.Table{Kind: keys.CSV}}
+		}, func(i int) string { return fmt.Sprintf(`%d,"a ""quoted"" %d"`, epoch0+int64(i), i) }},
+		"digests": {func(c *Config) { c.Keys = []string{"sha256:value"} }, jsonOf},
+	} {
+		s := shardOf(t, c.change)
+		var values []string
+		for i := range 3000 {
+			values = append(values, c.value(i))
+		}
+		b := batchOf(0, values...)
+		b.Oversize = make([]bool, len(values))
+		for i := range b.Oversize {
+			b.Oversize[i] = s.rules.Diverts && i%6 == 5
+		}
+		run := func() {
+			s.Process(b)
+			s.Rollback()
+		}
+		run()
+		if b.Stopped != nil || b.Counts.Sampled == 0 || b.Counts.Verdicts[Unique] < 2000 {
+			t.Errorf("%s: stopped %v, %+v: the batch is too tame", name, b.Stopped, b.Counts)
+		}
+		if n := testing.AllocsPerRun(20, run); n != 0 {
+			t.Errorf("%s: %v allocations in a batch of %d records", name, n, len(values))
+		}
 	}
 }
 
