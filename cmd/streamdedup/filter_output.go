@@ -25,9 +25,11 @@ func (a *app) openOutputs(s *filterSettings, inputs []string) (out outputs, to f
 	}
 	to.Survivors = a.stdout
 	if s.output == files.Stdin {
-		if err := free(stream("stdout", a.stdout.(stdoutWriter).Writer), taken); err != nil {
+		stdout := stream("stdout", a.stdout.(stdoutWriter).Writer)
+		if err := free(stdout, taken); err != nil {
 			return nil, to, err
 		}
+		taken = append(taken, stdout)
 	}
 	for _, o := range []struct {
 		flag, name string
@@ -40,12 +42,13 @@ func (a *app) openOutputs(s *filterSettings, inputs []string) (out outputs, to f
 			out.abandon()
 			return nil, to, usagef("%s -: stdout is for the survivors", o.flag)
 		}
-		this := fileNamed(o.flag+" "+o.name, o.name)
-		if err := free(this, taken); err != nil {
-			out.abandon()
-			return nil, to, err
+		for _, this := range []named{fileNamed(o.flag+" "+o.name, o.name), partialOf(o.flag, o.name)} {
+			if err := free(this, taken); err != nil {
+				out.abandon()
+				return nil, to, err
+			}
+			taken = append(taken, this)
 		}
-		taken = append(taken, this)
 		file, err := files.Create(o.name)
 		if err != nil {
 			out.abandon()
@@ -71,6 +74,15 @@ func fileNamed(as, name string) named {
 	}
 	info, _ := os.Stat(name)
 	return named{as, path, info}
+}
+
+// partialOf is what an output is until it is complete: that is overwritten, too.
+func partialOf(flag, name string) named {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	name += files.Partial
+	return fileNamed(name+", which "+flag+" is until it is complete,", name)
 }
 
 // stream is one of the process's own, which may be a file.

@@ -98,7 +98,8 @@ func TestAKilledFilterLeavesNoCompleteFile(t *testing.T) {
 	}
 }
 
-// What stdout says is an error, by name, and so is a stdout that is the input.
+// What stdout says is an error, by name, and so is a stdout that is the input, or another
+// output.
 func TestFilterNamesWhatItsStdoutSays(t *testing.T) {
 	f := func(stdout, stdin string, code int, want string, args ...string) {
 		t.Helper()
@@ -131,6 +132,11 @@ func TestFilterNamesWhatItsStdoutSays(t *testing.T) {
 	f(lines, os.DevNull, exitUsage, "error: stdout is input "+lines+" as well", lines)
 	f(lines, lines, exitUsage, "error: stdout is stdin as well")
 	f(os.DevNull, lines, exitUsage, "error: -o "+lines+" is stdin as well", "-o", lines)
+	aside := filepath.Join(t.TempDir(), "aside") // renamed to what stdout is, it would be all that is left
+	if err := os.WriteFile(aside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(aside, lines, exitUsage, "error: --duplicates "+aside+" is stdout as well", "--duplicates", aside)
 	f("/dev/full", lines, exitFailed, "error: write survivors: no space left on device")
 }
 
