@@ -30,9 +30,7 @@ func changeOf(t *testing.T, rng *rand.Rand, runs ...int) Change {
 
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seed(t), 0))
 }
 
 // TestChangeRoundTrip splits changes into records of bounded size and puts them
