@@ -175,3 +175,45 @@ func TestLargeBatchUnderScopeTopic(t *testing.T) {
 		same(t, s.output(s.cfg.Out), s.wanted())
 	})
 }
+
+// A reader of our own, as restores have one, reads what stands before a large batch in
+// one answer of the broker, and knows which transactions had ended there: that its
+// producer aborted one does not make the next one aborted.
+func TestReaderOfALargeBatchBehindOthers(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newLargeScene(t, brokers, 1)
+		s.unique(10)
+		name := "upstream-" + s.cfg.Group
+		upstream := s.client(kgo.TransactionalID(name), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
+			if err := upstream.BeginTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			value := "given up"
+			if end == kgo.TryCommit {
+				value = fmt.Sprintf("p0-%d", s.next[0])
+			}
+			if err := upstream.ProduceSync(ctx(t), s.record(0, value)).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			if end == kgo.TryCommit {
+				producer, epoch, err := upstream.ProducerID(ctx(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := tiny(s, kgo.CodecZstd, 300)
+				b.Transaction = &kafkatest.Transaction{ID: name, Producer: producer, Epoch: epoch, Sequence: 1}
+				kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, b)
+			}
+			if err := upstream.EndTransaction(ctx(t), end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := s.output(s.cfg.In[0])
+		for id := range got {
+			got[id] = 1
+		}
+		same(t, got, s.wanted())
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
@@ -25,10 +26,10 @@ import (
 // compressed, with some of the records, so that the client's own code makes records of it.
 type largeBatch struct {
 	partition pipeline.Partition
-	// head is the batch's own, up to its records; aborted are the transactions that
-	// the broker named beside it.
+	// head is the batch's own, up to its records. Aborted is whether its transaction was:
+	// then nobody is to see them, and none is opened.
 	head    []byte
-	aborted []kmsg.FetchResponseTopicPartitionAbortedTransaction
+	aborted bool
 	records *bufio.Reader
 	// first is the batch's first offset, lastDelta the distance to its last one, and
 	// left how many records are still to be opened.
@@ -48,12 +49,14 @@ const (
 	batchCRCAt        = 17
 	batchAttributesAt = 21
 	batchLastDeltaAt  = 23
+	batchProducerAt   = 43
 	batchCountAt      = 57
 
 	// batchLengthFrom is what the length does not count: the offset and itself.
 	batchLengthFrom = 12
 	batchMagic      = 2
-	batchCodec      = 0b111 // of the attributes
+	batchCodec      = 0b111 // of the attributes, as the next
+	batchInTxn      = 1 << 4
 )
 
 const (
@@ -91,7 +94,7 @@ func openLarge(p pipeline.Partition, got *kmsg.FetchResponseTopicPartition, firs
 			return nil, fmt.Errorf("open the batch at offset %d: %w", first, err)
 		}
 		return &largeBatch{
-			partition: p, head: raw[:batchOverhead], aborted: got.AbortedTransactions,
+			partition: p, head: raw[:batchOverhead], aborted: isAborted(raw, got.AbortedTransactions),
 			records: bufio.NewReaderSize(records, 64<<10), first: first,
 			lastDelta: int32(binary.BigEndian.Uint32(raw[batchLastDeltaAt:])),
 			left:      int32(binary.BigEndian.Uint32(raw[batchCountAt:])),
@@ -99,6 +102,19 @@ func openLarge(p pipeline.Partition, got *kmsg.FetchResponseTopicPartition, firs
 		}, nil
 	}
 	return nil, fmt.Errorf("the batch at offset %d is not in what the broker sent", first)
+}
+
+// isAborted is whether a batch is of one of these transactions, by their producers and
+// first offsets. None of them ended before it in what was fetched: the client's code makes
+// a record of each end, and says that a batch is too large only where it has made none.
+func isAborted(raw []byte, txns []kmsg.FetchResponseTopicPartitionAbortedTransaction) bool {
+	if raw[batchAttributesAt+1]&batchInTxn == 0 {
+		return false
+	}
+	first, producer := int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[batchProducerAt:]))
+	return slices.ContainsFunc(txns, func(t kmsg.FetchResponseTopicPartitionAbortedTransaction) bool {
+		return t.ProducerID == producer && t.FirstOffset <= first
+	})
 }
 
 // openStream opens what a codec has compressed, with as much memory as it refers back.
@@ -173,6 +189,9 @@ func (b *largeBatch) done() bool { return b.left == 0 }
 // piece gives the next records, from an offset on, and the offset after them. It may give
 // none: those of aborted transactions nobody sees.
 func (b *largeBatch) piece(next int64) ([]*kgo.Record, int64, error) {
+	if b.aborted {
+		b.left = 0
+	}
 	raw := bytes.Clone(b.head)
 	count, delta := int32(0), int32(max(next-b.first, 0))-1
 	for b.left > 0 && int64(len(raw))+recordMemory*int64(count) < pieceMemory {
@@ -252,7 +271,7 @@ func (b *largeBatch) parse(raw []byte, count, lastDelta int32, next int64) ([]*k
 	as := readAs(b.partition, next)
 	as.DisableCRCValidation = true // that of the whole was right
 	fetched, reached := kgo.ProcessFetchPartition(as, &kmsg.FetchResponseTopicPartition{
-		Partition: b.partition.Number, RecordBatches: raw, AbortedTransactions: b.aborted}, nil, nil)
+		Partition: b.partition.Number, RecordBatches: raw}, nil, nil)
 	if after := b.first + int64(lastDelta) + 1; fetched.Err == nil && reached != after {
 		fetched.Err = fmt.Errorf("a record has no form, after offset %d", reached-1)
 	}

@@ -103,12 +103,13 @@ func sameRecords(t *testing.T, got, want []*kgo.Record) {
 // before it; whoever was told to, or is behind it, passes over it.
 func TestLargeBatchWithARecordThatIsTooLong(t *testing.T) {
 	const long, at = longestRecord + 1000, 2
-	got := fetchedBatch(kafkatest.Batch{Codec: kgo.CodecZstd, Records: 4, Value: func(i int) (int, func(io.Writer)) {
-		if i == at {
-			return kafkatest.Zeros(long)
-		}
-		return kafkatest.Zeros(10)
-	}})
+	got := fetchedBatch(kafkatest.Batch{Codec: kgo.CodecZstd, Records: 4, Transaction: &kafkatest.Transaction{Producer: 7},
+		Value: func(i int) (int, func(io.Writer)) {
+			if i == at {
+				return kafkatest.Zeros(long)
+			}
+			return kafkatest.Zeros(10)
+		}})
 	as := func(largest int64, skips bool) func(*largeBatch) {
 		return func(b *largeBatch) { b.largest, b.skips = largest, skips }
 	}
@@ -145,6 +146,13 @@ func TestLargeBatchWithARecordThatIsTooLong(t *testing.T) {
 			}
 		})
 	}
+	t.Run("aborted", func(t *testing.T) { // nobody is to see it
+		got.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{{ProducerID: 7}}
+		records, next, _, err := pieces(t, got, 0, as(longestRecord, false))
+		if len(records) != 0 || next != 4 || err != nil {
+			t.Errorf("%d records up to offset %d, error %v; want none, up to 4", len(records), next, err)
+		}
+	})
 }
 
 // What is damaged is an error that says where, and no panic or skipped record.

@@ -112,7 +112,7 @@ func (r *reader) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	}
 	r.start, r.stable = fetched.LogStartOffset, fetched.LastStableOffset
 	r.next = max(r.next, next)
-	if large != nil {
+	if large != nil { // and no records: where there are some the client's code leaves the error out
 		return r.open(got, large.Offset)
 	}
 	if len(fetched.Records) == 0 {
