@@ -124,7 +124,11 @@ func (u *unpacking) close() error {
 	if u.from == nil {
 		return nil
 	}
-	return u.from.Close()
+	err := u.from.Close()
+	if u.err != nil && !errors.Is(u.err, io.EOF) {
+		return nil // it says again what Read has said
+	}
+	return err
 }
 
 // noEOF is err where an end is no regular one.

@@ -60,7 +60,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 			}
 			var out strings.Builder
 			_, err := run(t.Context(), t, Config{Inputs: []string{name}, Workers: 2}, &out, rules(t, 10_000, nil))
-			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "read "+name+" after line "+strconv.Itoa(strings.Count(out.String(), "\n"))+": ") {
+			if !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "read "+name+" after line "+strconv.Itoa(strings.Count(out.String(), "\n"))+": ") {
 				t.Fatalf("%s cut after %d of %d bytes: error %v, with %d lines out", suffix, n, len(whole), err, strings.Count(out.String(), "\n"))
 			}
 			if !strings.HasPrefix(text, out.String()) || out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
