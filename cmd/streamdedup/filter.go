@@ -144,9 +144,11 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		}
 	}
 	p := a.progress(s.output != files.Stdin)
+	var unclosed []files.Unclosed
 	cfg := files.Config{
 		Inputs: inputs, Stdin: a.stdin, Rows: s.ids.Table.Kind, Header: s.header,
 		MaxLine: int(min(s.maxLine, 1<<40)), Wall: time.Now, Progress: p.filtered,
+		Unclosed: func(u files.Unclosed) { unclosed = append(unclosed, u) },
 	}
 	counts, stats, err := a.filtered(ctx, s, plan, cfg)
 	p.clear()
@@ -154,6 +156,11 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		return err
 	}
 	sum := newSummary(&counts, stats.FPR, stats.Bytes, time.Since(start))
+	for _, u := range unclosed {
+		if s.summary != summaryNone {
+			fmt.Fprintf(a.stderr, "warning: %s\n", u)
+		}
+	}
 	if sum.Unlearned > 0 && s.summary != summaryNone {
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())
@@ -211,7 +218,7 @@ func filterError(err error) error {
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
 	case errors.Is(err, files.ErrDamaged):
-		return withHint(err, "is the file whole? `gzip -t` or `zstd -t` checks it; what stands before the place came out")
+		return withHint(err, "is the file whole? `gzip -t` or `zstd -t` checks it; the records that are whole before that place were filtered, the one that it cuts was left out")
 	case errors.Is(err, files.ErrHeader):
 		return withHint(err, "files with other columns are another stream: filter them apart")
 	case errors.As(err, &stopped):

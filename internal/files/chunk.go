@@ -20,8 +20,10 @@ type chunk struct {
 	above int    // lines of the input before the chunk
 	text  []byte
 	ends  []int // of its records, where they are rows of CSV
-	// unclosed says that the last record ends with the input, between quotes.
+	// unclosed says that the last record ends with the input, between quotes that
+	// open at text[opened].
 	unclosed bool
+	opened   int
 	usual    []byte // instead of text, where that is larger for a long line
 
 	batch pipeline.Batch // a view of each record that is not empty
@@ -75,6 +77,17 @@ func (c *chunk) number(first int64) {
 	for i := range int64(len(b.Records)) {
 		b.Offsets = append(b.Offsets, first+i)
 	}
+}
+
+// ending is the quote that the input does not close, nil where it closes all, or
+// the record was not judged. It is to be asked before sort moves the text.
+func (c *chunk) ending() *Unclosed {
+	last := len(c.batch.Records) - 1
+	if !c.unclosed || last < 0 || len(c.batch.Outcomes) <= last {
+		return nil
+	}
+	line := c.lines[last]
+	return &Unclosed{c.name, c.lineAt(c.opened), line.end - line.start, c.batch.Outcomes[last].Fate}
 }
 
 // sort makes text the survivors, and copies what goes elsewhere.

@@ -25,6 +25,9 @@ type StoppedError struct {
 	Input  string
 	Line   int
 	Reason pipeline.Reason
+	// Quote is the line of a quote that the input does not close, zero where
+	// the record is no such one.
+	Quote int
 }
 
 func (e *StoppedError) Error() string {
@@ -34,6 +37,9 @@ func (e *StoppedError) Error() string {
 		why = "it has no ID"
 	case pipeline.ReasonInvalid:
 		why = "it is malformed before its ID"
+		if e.Quote > 0 {
+			why = fmt.Sprintf("the quote that opens in line %d is not closed before the end of the input", e.Quote)
+		}
 	case pipeline.ReasonLate:
 		why = "it is late"
 	case pipeline.ReasonFull:

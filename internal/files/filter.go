@@ -42,6 +42,30 @@ type Config struct {
 	Wall func() time.Time
 	// Progress is told how far the filter is after each chunk, if it is not nil.
 	Progress func(Progress)
+	// Unclosed is told of each input that ends between quotes, if it is not nil.
+	Unclosed func(Unclosed)
+}
+
+// Unclosed is a quote that its input never closes. Who knows where it should have
+// been closed? So all from its row on is one record, which is invalid: many rows,
+// if it is not in the last.
+type Unclosed struct {
+	Input string
+	Line  int // where the quote opens
+	Bytes int // of the record
+	Fate  pipeline.Fate
+}
+
+func (u Unclosed) String() string {
+	became := "passed"
+	switch u.Fate {
+	case pipeline.Diverted:
+		became = "was diverted"
+	case pipeline.Dropped:
+		became = "was dropped"
+	}
+	return fmt.Sprintf("%s line %d: a quote is not closed before the end of the input; all from its row on, %d bytes, %s as one record",
+		u.Input, u.Line, u.Bytes, became)
 }
 
 // Outputs are what a filter writes to.
@@ -206,6 +230,7 @@ func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 	}
 	d.judge(c)
 	c.turn.judged <- c.err == nil
+	unclosed := c.ending()
 	c.sort(d.to.Diverted != nil, d.to.Duplicates != nil)
 	if !<-c.before.written {
 		c.turn.written <- false
@@ -213,6 +238,9 @@ func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 	}
 	err := d.write(c)
 	if err == nil {
+		if unclosed != nil && d.cfg.Unclosed != nil {
+			d.cfg.Unclosed(*unclosed)
+		}
 		err = c.err
 	}
 	c.turn.written <- err == nil
@@ -229,7 +257,11 @@ func (d *Door) judge(c *chunk) {
 	d.shard.Process(&c.batch)
 	if stop := c.batch.Stopped; stop != nil {
 		at := c.lines[len(c.batch.Outcomes)].start
-		c.err = &StoppedError{c.name, c.lineAt(at), stop.Reason}
+		stopped := &StoppedError{Input: c.name, Line: c.lineAt(at), Reason: stop.Reason}
+		if c.unclosed && len(c.batch.Outcomes) == len(c.batch.Records)-1 {
+			stopped.Quote = c.lineAt(c.opened)
+		}
+		c.err = stopped
 	}
 	d.shard.Seal()
 	d.shard.Commit()

@@ -232,7 +232,7 @@ func TestAStopNamesFileAndLine(t *testing.T) {
 	counts, err := run(t.Context(), t, Config{Inputs: []string{name}}, &out,
 		rules(t, 10, func(c *pipeline.Config) { c.Keys, c.OnMissing = []string{"json:id"}, pipeline.Fail }))
 	stopped := (*StoppedError)(nil)
-	if !errors.As(err, &stopped) || *stopped != (StoppedError{name, 4, pipeline.ReasonMissing}) {
+	if !errors.As(err, &stopped) || *stopped != (StoppedError{Input: name, Line: 4, Reason: pipeline.ReasonMissing}) {
 		t.Errorf("error %v, want a stop before line 4", err)
 	}
 	if out.String() != "{\"id\":1}\n{\"id\":2}\n" || counts.In != 2 {

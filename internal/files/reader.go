@@ -123,7 +123,7 @@ func (r *reader) next(c *chunk, grow func(c *chunk, size int) bool) bool {
 		case errors.Is(r.failed, io.EOF) && len(c.text) > 0:
 			c.text = withEnd(c.text)
 			if c.ends = r.ends(c.text, c.ends); len(c.ends) == 0 {
-				c.unclosed = true
+				c.unclosed, c.opened = true, r.rows.opened
 				c.ends = append(c.ends, len(c.text))
 			}
 			r.give(c, len(c.text))
