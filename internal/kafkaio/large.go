@@ -51,6 +51,16 @@ func (s *Session) turn() (p pipeline.Partition, t *tenancy) {
 	return p, t
 }
 
+// onlyOpen closes the large batches of other partitions, for which somebody waits or
+// which have stopped. They are opened again where they are read on.
+func (s *Session) onlyOpen(t *tenancy) {
+	for _, other := range s.parts {
+		if other != t && other.large != nil {
+			other.large.large = nil
+		}
+	}
+}
+
 // hasLarge is whether there is something to read that the client does not know of.
 func (s *Session) hasLarge() bool {
 	_, t := s.turn()
@@ -63,6 +73,7 @@ func (s *Session) readLarge(ctx context.Context, now int64, polled *pipeline.Pol
 	if t == nil {
 		return
 	}
+	s.onlyOpen(t)
 	asking, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
 	read := t.large

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -174,6 +175,48 @@ func TestLargeBatchUnderScopeTopic(t *testing.T) {
 		}
 		same(t, s.output(s.cfg.Out), s.wanted())
 	})
+}
+
+// One that waits for another is closed while that is open, and goes on where it was.
+func TestLargeBatchesThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newLargeScene(t, brokers, 2)
+		ahead, behind := tiny(s, kgo.CodecZstd, 500), tiny(s, kgo.CodecLz4, 500)
+		ahead.Age, behind.Age = 10*time.Minute, 50*time.Minute
+		old := s.record(1, "p1-0")
+		old.Timestamp = time.Now().Add(-behind.Age)
+		s.write(old)
+		s.next[1] = 1
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, ahead)
+		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 1, behind)
+		r := s.startStages(s.cfg)
+		r.judged(2*tinyRecords + 1)
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, s.output(s.cfg.Out), s.wanted())
+	})
+}
+
+// Of several there is memory for one: what waits, or has stopped, gives its own away.
+func TestOneLargeBatchIsOpen(t *testing.T) {
+	of := func(n int32) pipeline.Partition { return pipeline.Partition{Topic: "in", Number: n} }
+	open := func() *reader { return &reader{large: &largeBatch{}} }
+	s := &Session{parts: map[pipeline.Partition]*tenancy{
+		of(0): {running: true}, of(1): {running: true, paused: true, large: open()}, of(2): {large: open()}, of(3): {running: true, large: &reader{}},
+	}}
+	p, turn := s.turn()
+	if p != of(3) {
+		t.Fatalf("it is the turn of %v, want the one that neither waits nor has stopped", p)
+	}
+	turn.large.large = &largeBatch{}
+	s.onlyOpen(turn)
+	for p, of := range s.parts {
+		if of != turn && of.large != nil && of.large.large != nil || of == turn && of.large.large == nil {
+			t.Errorf("%v is open: %t", p, of.large.large != nil)
+		}
+	}
 }
 
 // A reader of our own, as restores have one, reads what stands before a large batch in

@@ -28,6 +28,8 @@ type Batch struct {
 	// who writes that many bytes.
 	Records int
 	Value   func(i int) (length int, write func(io.Writer))
+	// Age is how long ago the records are, all of them.
+	Age time.Duration
 	// Step is from one offset to the next, as compaction leaves them; zero is one.
 	Step int32
 	// Claims is how many records the batch says it has, and ClaimsCodec how they are
@@ -132,13 +134,13 @@ func (b Batch) compressed() []byte {
 
 // framed is the batch around its records.
 func (b Batch) framed(records []byte) []byte {
-	now := time.Now().UnixMilli()
+	at := time.Now().Add(-b.Age).UnixMilli()
 	if b.Claims == 0 {
 		b.Claims = b.Records
 	}
 	batch := kmsg.RecordBatch{
 		Length: int32(49 + len(records)), PartitionLeaderEpoch: -1, Magic: 2, Attributes: int16(max(b.Codec, b.ClaimsCodec)),
-		LastOffsetDelta: b.delta(b.Records - 1), FirstTimestamp: now, MaxTimestamp: now,
+		LastOffsetDelta: b.delta(b.Records - 1), FirstTimestamp: at, MaxTimestamp: at,
 		ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
 		NumRecords: int32(b.Claims), Records: records,
 	}
