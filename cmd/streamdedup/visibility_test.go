@@ -150,7 +150,7 @@ func TestCase_OPS_09(t *testing.T) {
 	want := "alive\n" + "group g-" + in + "-out, instance a: " + in + " to " + in + "-out, deduplicated by json:id within 7d\n" +
 		"ready: 1 partition\n" +
 		"memory: 100% of the window is known\n" +
-		"recently: 4 records, 25.0% without an ID, 0.0% ahead of the clock\n"
+		"recently: 4 records, 25.0% without an ID, 0.0% malformed before it, 0.0% ahead of the clock\n"
 	if code != http.StatusOK || page != want {
 		t.Errorf("/healthz: %d\n%swant\n%s", code, page, want)
 	}

@@ -127,17 +127,33 @@ func (m *Metrics) ofAll(check Check, s *pipeline.Snapshot, source *Source) strin
 }
 
 // WithoutID says that most records have no ID, which is rarely meant: then a key
-// spec is likely wrong. It is "" when they do have one.
+// spec is likely wrong, or, where they are malformed, the format that it is for. It is
+// "" when they do have one.
 func WithoutID(c *pipeline.Counts) string {
-	n := withoutID(c)
-	if !most(n, c.In) {
+	n, malformed := withoutID(c), c.Verdicts[pipeline.Invalid]
+	switch {
+	case !most(n, c.In):
 		return ""
 	}
 	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
 }
 
+	case malformed == n:
+		return fmt.Sprintf("%d of %d records are malformed before their ID: is --key right for their format?", n, c.In)
+	case malformed > 0:
+		return fmt.Sprintf("%d of %d records have no ID, %d of them because they are malformed before it: is --key right?", n, c.In, malformed)
 func withoutID(c *pipeline.Counts) uint64 {
 	return c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
+}
+
+// WithoutTime says that most records have no time by that spec, which is as rarely
+// meant. It is "" when they do have one.
+func WithoutTime(c *pipeline.Counts, spec string) string {
+	n := c.Marked(pipeline.NoTime)
+	if !most(n, c.In) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d records have no time, and are judged at the stream's time: is --time %s right?", n, c.In, spec)
 }
 
 // most is whether n are more than half of all records. Few records say that only
@@ -157,8 +173,8 @@ func page(about string, m *Metrics) string {
 		lines = append(lines, fmt.Sprintf("memory: %.0f%% of the window is known", 100*covered))
 	}
 	if c := m.recent.counts(); c.In > 0 {
-		lines = append(lines, fmt.Sprintf("recently: %d records, %.1f%% without an ID, %.1f%% ahead of the clock",
-			c.In, 100*share(withoutID(&c), c.In), 100*share(c.Marked(pipeline.Ahead), c.In)))
+		lines = append(lines, fmt.Sprintf("recently: %d records, %.1f%% without an ID, %.1f%% malformed before it, %.1f%% ahead of the clock",
+			c.In, 100*share(c.Verdicts[pipeline.Missing], c.In), 100*share(c.Verdicts[pipeline.Invalid], c.In), 100*share(c.Marked(pipeline.Ahead), c.In)))
 	}
 	for _, w := range warnings {
 		lines = append(lines, "warning: "+w.Text)

@@ -50,7 +50,7 @@ func TestEveryCheckShows(t *testing.T) {
 		CheckHot: {"partition clicks/1: the ID with hash 00000000000000ff (--show-ids shows it) is that of 10% of the records", func(x stream) {
 			x.p.Hot = pipeline.Hot{Hash: 255, Share: 0.1}
 		}},
-		CheckNoID:  {"51 of 100 records have no ID: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
+		CheckNoID:  {"51 of 100 records have no ID, 1 of them because they are malformed before it: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
 		CheckAhead: {"51 of 100 records are ahead of the clock: whose is wrong, the producers' or ours?", func(x stream) { x.c.Marks[1] = 51 }},
 	} {
 		t.Run(check.String(), func(t *testing.T) {
@@ -90,6 +90,25 @@ func TestEveryCheckShows(t *testing.T) {
 // A stream that goes wrong after a day must show within a minute, and one that is
 // right again must not be blamed for the day.
 func TestRecentForgetsTheDayBefore(t *testing.T) {
+// What is malformed has no ID either, but there is another reason to look for.
+func TestWithoutIDTellsMalformedFromMissing(t *testing.T) {
+	for _, c := range []struct {
+		missing, invalid uint64
+		want             string
+	}{
+		{60, 0, "60 of 100 records have no ID: is --key right?"},
+		{0, 60, "60 of 100 records are malformed before their ID: is --key right for their format?"},
+		{20, 40, "60 of 100 records have no ID, 40 of them because they are malformed before it: is --key right?"},
+		{25, 25, ""},
+	} {
+		counts := pipeline.Counts{In: 100}
+		counts.Verdicts[pipeline.Missing], counts.Verdicts[pipeline.Invalid] = c.missing, c.invalid
+		if got := WithoutID(&counts); got != c.want {
+			t.Errorf("%d missing and %d invalid: %q, want %q", c.missing, c.invalid, got, c.want)
+		}
+	}
+}
+
 	var r recent
 	now := time.Unix(1_700_000_000, 0)
 	f := func(records, missing uint64, each, long time.Duration) (turned time.Duration) {
