@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/streamdedup/streamdedup/filter"
 )
 
 // traffic gives a shard n records, of which each is of the ID "hot" with probability
@@ -81,6 +84,56 @@ func TestNoIDIsNamedWhereNoneStandsOut(t *testing.T) {
 	traffic(s, rng, 100_000, 0, func(i int) string { return fmt.Sprint(i) })
 	if got := s.Hot(); got != (Hot{}) {
 		t.Errorf("%+v is still named", got)
+	}
+}
+
+// An ID that all records have is named within some thousand of them, and one that was
+// but the first to come is forgotten within its round.
+func TestAClearHotIDIsNamedEarly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed(t), 30))
+	other := func(i int) string { return fmt.Sprint(i) }
+	for share, records := range map[float64]int{1: 2000, 0.8: 3000, 0.5: 8000} {
+		s := shardOf(t, func(c *Config) { c.ShowIDs = true })
+		for luck := range uint64(10) {
+			s.hot = hotIDs{luck: luck}
+			traffic(s, rng, records, share, other)
+			if got := s.Hot(); got.Text != `"hot"` || math.Abs(got.Share-share) > 0.4 || share == 1 && got.Share != 1 {
+				t.Errorf("after %d records of which it has %v: %+v", records, share, got)
+			}
+		}
+	}
+	s := shardOf(t, nil)
+	traffic(s, rng, 2000, 1, other)
+	if s.Hot().Share == 0 {
+		t.Error("none is named at the beginning")
+	}
+	traffic(s, rng, 20_000, 0, other)
+	if got := s.Hot(); got != (Hot{}) {
+		t.Errorf("%+v is still named after ten times as many others", got)
+	}
+}
+
+// Few glances are not taken for more than they are: of rounds in which twenty IDs share
+// the traffic, one in ten thousand may name one too early.
+func TestFewGlancesNameNobodyByChance(t *testing.T) {
+	rounds := 20_000
+	if os.Getenv("STREAMDEDUP_LONG") == "1" {
+		rounds = 1_000_000
+	}
+	for ids, allowed := range map[int]int{20: rounds / 10_000, 1000: 0} {
+		rng, named := rand.New(rand.NewPCG(seed(t), 31)), 0
+		for range rounds {
+			var h hotIDs
+			for range hotGlances - 1 {
+				if h.glance(filter.Hash(rng.IntN(ids))); h.early {
+					named++
+					break
+				}
+			}
+		}
+		if named > allowed {
+			t.Errorf("%d IDs: one is named in %d of %d rounds, want %d at most", ids, named, rounds, allowed)
+		}
 	}
 }
 

@@ -83,5 +83,5 @@ func hot(p *pipeline.PartitionSnapshot) string {
 		// It is quoted where it can be anything, and may be cut in the middle of a letter.
 		id = fmt.Sprintf("%s, with hash %016x,", strings.ToValidUTF8(h.Text, "?"), uint64(h.Hash))
 	}
-	return fmt.Sprintf("partition %s: the ID %s is that of %.0f%% of the records: if it means none, --ignore-id says so", p.Partition, id, 100*h.Share)
+	return fmt.Sprintf("partition %s: the ID %s is that of %.0f%% of the records: if it means none, --ignore-id says so; or is --key too coarse?", p.Partition, id, 100*h.Share)
 }
