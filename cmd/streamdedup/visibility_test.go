@@ -304,7 +304,7 @@ func TestAHotIDIsNamed(t *testing.T) {
 		if got := m.sum("streamdedup_health_warning", "check=hot_id"); got != 1 {
 			t.Errorf("the health flag is %v, want 1", got)
 		}
-		said := regexp.MustCompile(`(?m)partition ` + in + `/0: the ID ` + pattern + ` is that of (1[5-9]|2[0-5])% of the records: if it means none, --ignore-id says so`)
+		said := regexp.MustCompile(`(?m)partition ` + in + `/0: the ID ` + pattern + ` is that of (1[5-9]|2[0-5])% of the records: if it means none, --ignore-id says so; or is --key too coarse\?`)
 		if _, page := get(t, address, "/healthz"); !said.MatchString(page) {
 			t.Errorf("/healthz does not say %v:\n%s", said, page)
 		}
@@ -317,6 +317,63 @@ func TestAHotIDIsNamed(t *testing.T) {
 	}
 	f(`with hash [0-9a-f]{16} \(--show-ids shows it\)`)
 	f(`"unknown", with hash [0-9a-f]{16},`, "--show-ids")
+}
+
+// A key that events of a type share drops all but the first of each. A few thousand
+// records are enough to show that.
+func TestAKeyThatIsTooCoarseShows(t *testing.T) {
+	const records = 5000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	send(t, brokers, in, records, func(i int) (int32, string) { return 0, fmt.Sprintf(`{"n":%d,"id":"click"}`, i) })
+	p := start(t, append(runArgs(brokers, in, in+"-out"), "--show-ids")...)
+	address := p.line(t, `serving metrics.* address=(\S+)`)
+	m := awaitCounted(t, address, records)
+	if got := m.sum("streamdedup_hot_id_share", "topic="+in); got != 1 {
+		t.Errorf("the share is %v, want 1", got)
+	}
+	text := regexp.MustCompile(`the ID "click", with hash [0-9a-f]{16}, is that of 100% of the records: .*; or is --key too coarse\?`)
+	if _, page := get(t, address, "/healthz"); !text.MatchString(page) {
+		t.Errorf("/healthz does not say %v:\n%s", text, page)
+	}
+	if code := p.end(); code != exitOK {
+		t.Fatalf("exit code %d after a stop, want 0", code)
+	}
+	if log := strings.ReplaceAll(p.stderr.String(), `\"`, `"`); !text.MatchString(log) {
+		t.Errorf("the log does not say %v:\n%s", text, log)
+	}
+}
+
+// A --time with a typo finds no time in any record, which nothing else would show. Half
+// of the records without one are nothing to talk about.
+func TestRunWarnsOfRecordsWithoutATime(t *testing.T) {
+	const records = 1000
+	for without, wrong := range map[int]bool{records: true, records / 2: false} {
+		brokers := kafkatest.Fake(t).ListenAddrs()
+		in := kafkatest.Topic(t, brokers, 1, nil)
+		send(t, brokers, in, records, func(i int) (int32, string) {
+			if i < without {
+				return 0, fmt.Sprintf(`{"id":%d,"at":%d}`, i, time.Now().Unix())
+			}
+			return 0, fmt.Sprintf(`{"id":%d,"att":%d}`, i, time.Now().Unix())
+		})
+		p := start(t, append(runArgs(brokers, in, in+"-out"), "--time", "json:att")...)
+		address := p.line(t, `serving metrics.* address=(\S+)`)
+		m := awaitCounted(t, address, records)
+		if got := m.sum("streamdedup_health_warning", "check=no_time") == 1; got != wrong {
+			t.Errorf("%d without a time: the health flag is up: %v, want %v", without, got, wrong)
+		}
+		text := fmt.Sprintf("%d of %d records have no time, and are judged at the stream's time: is --time json:att right?", without, records)
+		if _, page := get(t, address, "/healthz"); strings.Contains(page, "\nwarning: "+text) != wrong {
+			t.Errorf("%d without a time: /healthz; want a warning: %v\n%s", without, wrong, page)
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
+		}
+		if n := strings.Count(p.stderr.String(), text); n != map[bool]int{true: 1}[wrong] {
+			t.Errorf("%d without a time: the log says it %d times", without, n)
+		}
+	}
 }
 
 // Copies with another value than their first ones are told from those that are alike: by

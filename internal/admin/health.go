@@ -35,6 +35,8 @@ const (
 	CheckHot
 	// CheckNoID: most of the recent records have no ID.
 	CheckNoID
+	// CheckNoTime: most of them have no time.
+	CheckNoTime
 	// CheckAhead: most of them are ahead of the clock.
 	CheckAhead
 	checks
@@ -42,7 +44,7 @@ const (
 
 var checkNames = [checks]string{
 	"stopped", "blocked", "standstill", "coverage", "filter_full", "fpr_estimate",
-	"fpr_measured", "id_clashes", "hot_id", "no_id", "ahead",
+	"fpr_measured", "id_clashes", "hot_id", "no_id", "no_time", "ahead",
 }
 
 // String is the check's name in metrics.
@@ -118,6 +120,8 @@ func (m *Metrics) ofAll(check Check, s *pipeline.Snapshot, source *Source) strin
 		return clashing(&c.Audit)
 	case CheckNoID:
 		return WithoutID(&c)
+	case CheckNoTime:
+		return WithoutTime(&c, source.Info.Time)
 	case CheckAhead:
 		if n := c.Marked(pipeline.Ahead); most(n, c.In) {
 			return fmt.Sprintf("%d of %d records are ahead of the clock: whose is wrong, the producers' or ours?", n, c.In)
@@ -134,16 +138,12 @@ func WithoutID(c *pipeline.Counts) string {
 	switch {
 	case !most(n, c.In):
 		return ""
-	}
-	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
-}
-
 	case malformed == n:
 		return fmt.Sprintf("%d of %d records are malformed before their ID: is --key right for their format?", n, c.In)
 	case malformed > 0:
 		return fmt.Sprintf("%d of %d records have no ID, %d of them because they are malformed before it: is --key right?", n, c.In, malformed)
-func withoutID(c *pipeline.Counts) uint64 {
-	return c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
+	}
+	return fmt.Sprintf("%d of %d records have no ID: is --key right?", n, c.In)
 }
 
 // WithoutTime says that most records have no time by that spec, which is as rarely
@@ -154,6 +154,10 @@ func WithoutTime(c *pipeline.Counts, spec string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d records have no time, and are judged at the stream's time: is --time %s right?", n, c.In, spec)
+}
+
+func withoutID(c *pipeline.Counts) uint64 {
+	return c.Verdicts[pipeline.Missing] + c.Verdicts[pipeline.Invalid]
 }
 
 // most is whether n are more than half of all records. Few records say that only

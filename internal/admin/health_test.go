@@ -47,10 +47,13 @@ func TestEveryCheckShows(t *testing.T) {
 		CheckClashes: {"3 of 20 audited records have the ID of an earlier one and another value", func(x stream) {
 			x.c.Audit = pipeline.Audit{Sampled: 20, SampledNew: 10, Clashes: 3}
 		}},
-		CheckHot: {"partition clicks/1: the ID with hash 00000000000000ff (--show-ids shows it) is that of 10% of the records", func(x stream) {
+		CheckHot: {"partition clicks/1: the ID with hash 00000000000000ff (--show-ids shows it) is that of 10% of the records: if it means none, --ignore-id says so; or is --key too coarse?", func(x stream) {
 			x.p.Hot = pipeline.Hot{Hash: 255, Share: 0.1}
 		}},
-		CheckNoID:  {"51 of 100 records have no ID, 1 of them because they are malformed before it: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
+		CheckNoID: {"51 of 100 records have no ID, 1 of them because they are malformed before it: is --key right?", func(x stream) { x.c.Verdicts = [4]uint64{49, 0, 50, 1} }},
+		CheckNoTime: {"51 of 100 records have no time, and are judged at the stream's time: is --time record right?", func(x stream) {
+			x.c.Marks[2] = 51
+		}},
 		CheckAhead: {"51 of 100 records are ahead of the clock: whose is wrong, the producers' or ours?", func(x stream) { x.c.Marks[1] = 51 }},
 	} {
 		t.Run(check.String(), func(t *testing.T) {
@@ -59,7 +62,7 @@ func TestEveryCheckShows(t *testing.T) {
 					{Partition: clicks, Restored: true, Window: window.Stats{Coverage: 1, StreamTime: window.NoTime, FPR: 1.4e-4},
 						Hot: pipeline.Hot{Share: 0.099}},
 				}}
-				counts := &pipeline.Counts{In: 100, Verdicts: [4]uint64{50, 0, 49, 1}, Marks: [8]uint64{0, 50}}
+				counts := &pipeline.Counts{In: 100, Verdicts: [4]uint64{50, 0, 49, 1}, Marks: [8]uint64{0, 50, 50}}
 				m := watching(s)
 				source := *m.source.Load()
 				if wrong {
@@ -87,9 +90,6 @@ func TestEveryCheckShows(t *testing.T) {
 	}
 }
 
-// A stream that goes wrong after a day must show within a minute, and one that is
-// right again must not be blamed for the day.
-func TestRecentForgetsTheDayBefore(t *testing.T) {
 // What is malformed has no ID either, but there is another reason to look for.
 func TestWithoutIDTellsMalformedFromMissing(t *testing.T) {
 	for _, c := range []struct {
@@ -109,6 +109,9 @@ func TestWithoutIDTellsMalformedFromMissing(t *testing.T) {
 	}
 }
 
+// A stream that goes wrong after a day must show within a minute, and one that is
+// right again must not be blamed for the day.
+func TestRecentForgetsTheDayBefore(t *testing.T) {
 	var r recent
 	now := time.Unix(1_700_000_000, 0)
 	f := func(records, missing uint64, each, long time.Duration) (turned time.Duration) {
