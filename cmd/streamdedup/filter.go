@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/admin"
 	"github.com/streamdedup/streamdedup/internal/files"
 	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -23,6 +24,7 @@ import (
 type filterSettings struct {
 	judging
 	format     string
+	guessed    bool // the format is that of the key, nothing else said it
 	header     bool
 	output     string
 	divert     string
@@ -82,7 +84,7 @@ Policies, and what they do with such lines:
 	choiceFlag("FORMAT", inputFormats...).
 		add(fs, &s.format, "format", "of the input: ndjson, lines, csv, tsv, or auto (by suffix, else by the key)")
 	fs.BoolVar(&s.header, "header", false, "the first line of each file has the names of the columns")
-	fs.StringVarP(&s.output, "output", "o", s.output, "`FILE` for the survivors instead of stdout; until it is complete it is FILE.partial")
+	fs.StringVarP(&s.output, "output", "o", s.output, "`FILE` for the survivors instead of stdout; until it is complete it is FILE.partial, and overwrites one")
 	fs.StringVar(&s.divert, "divert", "", "`FILE` for lines that a policy diverts")
 	fs.StringVar(&s.duplicates, "duplicates", "", "`FILE` for a copy of each duplicate that is dropped or tagged")
 	s.judging.bind(fs, choices{times: "none, arrival", policies: "pass, drop, divert or fail", seed: "0"})
@@ -165,10 +167,27 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())
 	}
-	if sum.warning != "" && s.summary == summaryJSON {
-		fmt.Fprintf(a.stderr, "warning: %s\n", sum.warning) // the text has it
+	sum.warnings = s.suspicions(&counts)
+	if s.summary == summaryJSON {
+		for _, text := range sum.warnings {
+			fmt.Fprintf(a.stderr, "warning: %s\n", text) // the text has them
+		}
 	}
 	return errors.Join(err, sum.write(a.stderr, s.summary))
+}
+
+// suspicions are what looks like a wrong flag in what was counted.
+func (s *filterSettings) suspicions(c *pipeline.Counts) (texts []string) {
+	if text := admin.WithoutID(c); text != "" {
+		if s.guessed && s.ids.Table.Kind == keys.CSV {
+			text += " (read as csv: --format tsv?)"
+		}
+		texts = append(texts, text)
+	}
+	if text := admin.WithoutTime(c, s.time); text != "" {
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // filtered filters with a memory of its own.
