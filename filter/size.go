@@ -184,7 +184,8 @@ func checkTarget(elements uint64, fpr float64) error {
 	return nil
 }
 
-// capacity is the most elements for which rate, which never falls, is at most fpr.
+// capacity is the most elements for which rate, which falls by no more than what the
+// arithmetic loses, is at most fpr.
 func capacity(fpr float64, rate func(elements uint64) float64) uint64 {
 	if math.IsNaN(fpr) {
 		return 0
