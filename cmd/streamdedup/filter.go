@@ -167,7 +167,8 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())
 	}
-	sum.warnings = s.suspicions(&counts)
+	sum.warn(s.withoutID(&counts))
+	sum.warn(admin.WithoutTime(&counts, s.time))
 	if s.summary == summaryJSON {
 		for _, text := range sum.warnings {
 			fmt.Fprintf(a.stderr, "warning: %s\n", text) // the text has them
@@ -176,18 +177,14 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	return errors.Join(err, sum.write(a.stderr, s.summary))
 }
 
-// suspicions are what looks like a wrong flag in what was counted.
-func (s *filterSettings) suspicions(c *pipeline.Counts) (texts []string) {
-	if text := admin.WithoutID(c); text != "" {
-		if s.guessed && s.ids.Table.Kind == keys.CSV {
-			text += " (read as csv: --format tsv?)"
-		}
-		texts = append(texts, text)
+// withoutID says that most lines have no ID. A table whose format nobody told may be
+// of the other one.
+func (s *filterSettings) withoutID(c *pipeline.Counts) string {
+	text := admin.WithoutID(c)
+	if text != "" && s.guessed && s.ids.Table.Kind == keys.CSV {
+		text += " (read as csv: --format tsv?)"
 	}
-	if text := admin.WithoutTime(c, s.time); text != "" {
-		texts = append(texts, text)
-	}
-	return texts
+	return text
 }
 
 // filtered filters with a memory of its own.

@@ -52,7 +52,7 @@ func (s *filterSettings) check(inputs []string) error {
 	if s.header && s.format == formatNDJSON {
 		return usagef("--header: ndjson has none: leave it out, or give --format")
 	}
-	if err := s.checkDiverts(); err != nil {
+	if err := s.checkPolicies(); err != nil {
 		return err
 	}
 	if s.header {
@@ -86,7 +86,7 @@ func (s *filterSettings) decideFormat(inputs []string) error {
 	if s.format != formatAuto {
 		return nil
 	}
-	s.format = formatLines
+	s.format, s.guessed = formatLines, true
 	for _, spec := range append(slices.Clone(s.keys), s.time) {
 		switch kindOfSpec(spec) {
 		case "json":
@@ -141,18 +141,33 @@ func (s *filterSettings) checkSpec(flag, spec string) error {
 	return nil
 }
 
-// checkDiverts refuses to divert to nowhere.
-func (s *filterSettings) checkDiverts() error {
-	if s.divert != "" {
-		return nil
+// checkPolicies refuses to divert to nowhere, and what can never happen: who asks for
+// it believes that it does.
+func (s *filterSettings) checkPolicies() error {
+	if s.time == pipeline.TimeNone && s.onLate != pipeline.Pass {
+		return withHint(usagef("--on-late %s: without --time no line is late", s.onLate),
+			"--time json:NAME or column:NAME says where the time of a line is")
 	}
-	for flag, diverts := range map[string]bool{
-		"missing": s.onMissing == pipeline.Divert, "late": s.onLate == pipeline.Divert, "invalid": s.onInvalid == pipeline.Divert,
-		"duplicate": s.onDuplicate == pipeline.DivertDuplicates,
+	diverts := false
+	for _, p := range []struct {
+		flag    string
+		diverts bool
+	}{
+		{"missing", s.onMissing == pipeline.Divert}, {"invalid", s.onInvalid == pipeline.Divert}, {"late", s.onLate == pipeline.Divert},
+		{"duplicate", s.onDuplicate == pipeline.DivertDuplicates},
 	} {
-		if diverts {
-			return withHint(usagef("--on-%s divert: it is not said where to", flag), "--divert FILE takes them")
+		if p.diverts && s.divert == "" {
+			return withHint(usagef("--on-%s divert: it is not said where to", p.flag), "--divert FILE takes them")
 		}
+		diverts = diverts || p.diverts
+	}
+	switch {
+	case s.divert != "" && !diverts:
+		return withHint(usagef("--divert %s: no policy diverts", s.divert),
+			"--on-missing, --on-invalid, --on-late or --on-duplicate divert sends lines there")
+	case s.duplicates != "" && s.onDuplicate == pipeline.DivertDuplicates:
+		return withHint(usagef("--duplicates %s: --on-duplicate divert sends all of them to --divert %s", s.duplicates, s.divert),
+			"--duplicates is for those that --on-duplicate drop or tag is about")
 	}
 	return nil
 }

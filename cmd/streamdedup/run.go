@@ -251,5 +251,7 @@ func (s *runSettings) sumUp(snap *pipeline.Snapshot, took time.Duration) *summar
 		bytes += w.Bytes
 	}
 	sum := newSummary(&snap.Counts, rate, bytes, took)
+	sum.warn(admin.WithoutID(&snap.Counts))
+	sum.warn(admin.WithoutTime(&snap.Counts, s.time))
 	return &sum
 }

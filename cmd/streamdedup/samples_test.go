@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestSamplesThroughFilter(t *testing.T) {
 		unique := out - missing
 		want := summary{In: 2, Unique: unique, Duplicate: 2 - out, Missing: missing, Out: out, Dropped: 2 - out}
 		got := summary{In: sum.In, Unique: sum.Unique, Duplicate: sum.Duplicate, Missing: sum.Missing, Invalid: sum.Invalid, Out: sum.Out, Dropped: sum.Dropped}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s by %q: the summary is %+v, want %+v", file, args, got, want)
 		}
 		text, err := os.ReadFile(path)

@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/streamdedup/streamdedup/internal/admin"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
@@ -41,8 +40,8 @@ type summary struct {
 	Seconds         float64 `json:"seconds"`
 	EventsPerSecond float64 `json:"events_per_second"`
 
-	audit   pipeline.Audit // for people, as the rest
-	warning string         // --key looks wrong
+	audit    pipeline.Audit // for people, as the rest
+	warnings []string       // flags that look wrong
 }
 
 // newSummary sums up what was counted in took. The rate and the memory are those
@@ -67,12 +66,18 @@ func newSummary(c *pipeline.Counts, fpr float64, memory uint64, took time.Durati
 		MemoryBytes: memory,
 		Seconds:     took.Seconds(),
 		audit:       c.Audit,
-		warning:     admin.WithoutID(c),
 	}
 	if s.Seconds > 0 {
 		s.EventsPerSecond = float64(s.In) / s.Seconds
 	}
 	return s
+}
+
+// warn adds what looks wrong, if text says anything.
+func (s *summary) warn(text string) {
+	if text != "" {
+		s.warnings = append(s.warnings, text)
+	}
 }
 
 // write prints the summary in a format of --summary.
@@ -124,8 +129,8 @@ func (s *summary) writeText(w io.Writer) error {
 	if n := s.audit.Clashes; n > 0 {
 		row("  clashes", n, "audited duplicates with another value than the first copy")
 	}
-	if s.warning != "" {
-		fmt.Fprintf(t, "warning: %s\n", s.warning)
+	for _, text := range s.warnings {
+		fmt.Fprintf(t, "warning: %s\n", text)
 	}
 	return t.Flush()
 }
