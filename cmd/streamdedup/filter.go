@@ -106,6 +106,9 @@ func (s *filterSettings) oneWindow(peakGiven bool) {
 	}
 }
 
+// timeForms are the time specs that there are.
+var timeForms = []string{"record", "arrival", "none", "json:NAME", "column:NAME"}
+
 // check refuses key and time specs that do not parse, and a list of IDs that has
 // others.
 func (j *judging) check() error {
@@ -122,7 +125,7 @@ func (j *judging) check() error {
 		return nil
 	}
 	if _, err := keys.ParseClock(j.time, j.timeFormat, j.ids.Table); err != nil {
-		return usagef("--time: %w", err)
+		return nearestSpec(usagef("--time: %w", err), j.time, timeForms)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ var (
 		case "uuid":
 			return true, nil
 		}
-		return false, fmt.Errorf("unknown value %q: want text or uuid", s)
+		return false, didYouMean(fmt.Errorf("unknown value %q: want text or uuid", s), s, []string{"text", "uuid"})
 	}, func(uuid bool) string {
 		if uuid {
 			return "uuid"
@@ -50,13 +50,13 @@ var (
 	}, func(kind keys.TableKind) string { return textUnlessZero(kind, keys.TableKind.String) }}
 )
 
-const tableUsage = "of values, for keys and times that are a column:N of them: csv or tsv"
+const tableUsage = "of values, for keys and times that are a column of them: csv or tsv"
 
 // bind defines the flags; the defaults are what s holds.
 func (s *idSettings) bind(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&s.keys, "key", s.keys, "what identifies an event, a key `SPEC`: key, value, header:NAME, json:a.b, json:/POINTER, column:N, sha256:value or sha256:json (repeat for a composite)")
+	fs.StringArrayVar(&s.keys, "key", s.keys, "what identifies an event, a key `SPEC`: "+oneOf(keys.Forms)+" (repeat for a composite)")
 	s.key = fs.Lookup("key")
-	fs.Var(presetValue{s}, "preset", "instead of --key, what identifies the events of a source: "+presetNames())
+	fs.Var(presetValue{s}, "preset", "instead of --key, what identifies the events of a source: "+oneOf(presetNames()))
 	fs.StringArrayVar(&s.ids.Ignore, "ignore-id", nil, "an ID that means that there is none, such as -1 or unknown: a `VALUE` as its number or text (repeatable)")
 	idFormatFlag.add(fs, &s.ids.UUID, "id-format", "of IDs: text, as they are, or uuid: case, braces, dashes and urn:uuid: of a UUID do not count")
 	fs.StringArrayVar(&s.ids.Exclude, "fingerprint-exclude", nil, "a `MEMBER` that --key sha256:json leaves out, such as received_at or meta.sent_at (repeatable)")
@@ -78,7 +78,7 @@ func (p presetValue) Type() string   { return "NAME" }
 func (p presetValue) Set(name string) error {
 	preset, err := keys.LookupPreset(name)
 	if err != nil {
-		return err
+		return didYouMean(err, name, presetNames())
 	}
 	p.ids.preset, p.ids.keys = name, slices.Clone(preset.Specs)
 	if table := &p.ids.ids.Table.Kind; *table == keys.NoTable {
@@ -87,12 +87,12 @@ func (p presetValue) Set(name string) error {
 	return nil
 }
 
-func presetNames() string {
+func presetNames() []string {
 	names := make([]string, len(keys.Presets))
 	for i, p := range keys.Presets {
 		names[i] = p.Name
 	}
-	return oneOf(names)
+	return names
 }
 
 // check refuses what does not go together, also where columns are not known yet.
@@ -118,9 +118,37 @@ func (s *idSettings) extractor() (*keys.Extractor, error) {
 	}
 	e, err := keys.Parse(s.keys, 0, s.ids)
 	if err != nil {
-		return nil, usagef("--key: %w", err)
+		err = usagef("--key: %w", err)
+		for _, spec := range slices.Backward(s.keys) { // the hint for the first is the one that counts
+			err = nearestSpec(err, spec, keys.Forms)
+		}
+		return nil, err
 	}
 	return e, nil
+}
+
+// nearestSpec adds to err the spec of one of the forms that was probably meant, where
+// spec is of no kind that they have.
+func nearestSpec(err error, spec string, forms []string) error {
+	kind, name, named := strings.Cut(spec, ":")
+	var kinds []string
+	for _, form := range forms {
+		known, _, takesName := strings.Cut(form, ":")
+		if known == kind {
+			return err // it is something else that is wrong
+		}
+		if takesName == named {
+			kinds = append(kinds, known)
+		}
+	}
+	near := nearest(kind, kinds)
+	switch {
+	case near == "":
+		return err
+	case named:
+		near += ":" + name
+	}
+	return withHint(err, fmt.Sprintf("did you mean %s?", near))
 }
 
 // expanded is what the preset stands for.

@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // nearest is the candidate most like name: the one that needs the fewest
 // letters changed, added, left out or swapped with their neighbour. It is "" when
 // none needs at most a third of the letters, and two at least.
@@ -14,6 +16,15 @@ func nearest(name string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// didYouMean adds to err the candidate that name was probably meant to be.
+func didYouMean(err error, name string, candidates []string) error {
+	near := nearest(name, candidates)
+	if near == "" {
+		return err
+	}
+	return withHint(err, fmt.Sprintf("did you mean %s?", near))
 }
 
 // editDistance is the optimal string alignment distance of a and b.

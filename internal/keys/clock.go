@@ -36,7 +36,7 @@ const longestTime = 64
 //	arrival        the wall clock at the reading of the batch
 //	none           a clock that stands still: all records have the same time
 //	json:a.b       a member of a JSON value, as in a key spec
-//	column:N       a column of the table, as in a key spec
+//	column:7       a column of the table, as in a key spec
 //
 // format is how to read the field: rfc3339, unix (seconds), unix-ms, unix-us,
 // unix-ns, or auto (also when empty), and it is for a field only.
@@ -83,7 +83,7 @@ func parseTimeField(s string, t Table) (spec, error) {
 		return spec{}, err
 	}
 	if err != nil || p.source != fromJSON && p.source != fromColumn {
-		return spec{}, errors.New("known are record, arrival, none, json:NAME (dots descend), json:/POINTER and column:NUMBER")
+		return spec{}, errors.New("known are record, arrival, none, json:NAME (dots descend), json:/POINTER, column:NUMBER and column:NAME")
 	}
 	return p, nil
 }

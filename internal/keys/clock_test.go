@@ -28,7 +28,7 @@ func TestParseClockErrors(t *testing.T) {
 			t.Errorf("ParseClock(%q, %q): got error %v, want %q", spec, format, err, want)
 		}
 	}
-	const known = "known are record, arrival, none, json:NAME (dots descend), json:/POINTER and column:NUMBER"
+	const known = "known are record, arrival, none, json:NAME (dots descend), json:/POINTER, column:NUMBER and column:NAME"
 	f("", "auto", `parse time spec "": `+known)
 	f("now", "auto", `parse time spec "now": `+known)
 	f("key", "auto", `parse time spec "key": `+known)

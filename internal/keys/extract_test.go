@@ -62,7 +62,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("Parse(%q): got error %v, want %q", specs, err, want)
 		}
 	}
-	const known = "known are key, value, header:NAME, json:NAME (dots descend), json:/POINTER, column:NUMBER, sha256:value and sha256:json"
+	const known = "known are key, value, header:NAME, json:NAME (dots descend), json:/POINTER, column:NUMBER, column:NAME, sha256:value and sha256:json"
 	f("parse key specs: there is none: " + known)
 	f(`parse key spec "xml:id": unknown kind "xml": `+known, "key", "xml:id")
 	f(`parse key spec "Key:x": unknown kind "Key": `+known, "Key:x")

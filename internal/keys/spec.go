@@ -30,7 +30,12 @@ type spec struct {
 	found int
 }
 
-const knownKinds = "key, value, header:NAME, json:NAME (dots descend), json:/POINTER, column:NUMBER, sha256:value and sha256:json"
+// Forms are the key specs that there are.
+var Forms = []string{
+	"key", "value", "header:NAME", "json:NAME (dots descend)", "json:/POINTER", "column:NUMBER", "column:NAME", "sha256:value", "sha256:json",
+}
+
+var knownKinds = strings.Join(Forms[:len(Forms)-1], ", ") + " and " + Forms[len(Forms)-1]
 
 func parseSpec(s string, t Table) (spec, error) {
 	p, err := parseKind(s, t)
