@@ -97,7 +97,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.in, "in", nil, "input `TOPIC` (required, repeatable; an ID belongs to its topic)")
 	fs.StringVar(&s.out, "out", "", "output `TOPIC` (required); a record keeps its partition")
 	fs.StringVar(&s.divert, "divert-topic", "", "`TOPIC` for records that a policy diverts, and for those too large for the output")
-	fs.StringVar(&s.duplicates, "duplicates-topic", "", "`TOPIC` for a copy of each duplicate that is dropped, with the age of the first copy")
+	fs.StringVar(&s.duplicates, "duplicates-topic", "", "`TOPIC` for a copy of each duplicate that is dropped or tagged, with the age of the first copy")
 	fs.BoolVar(&s.createTopics, "create-topics", false, "create output topics that do not exist (default false)")
 	fs.StringVar(&s.group, "group", "", "consumer `GROUP` (required)")
 	fs.StringVar(&s.instance, "instance", s.instance, "`NAME` of this process, unique in its group; a restarted process needs the same")
@@ -169,6 +169,10 @@ func (s *runSettings) check() error {
 		if p.diverts && s.divert == "" {
 			return withHint(usagef("--on-%s divert needs a topic to divert to", p.flag), "add --divert-topic TOPIC")
 		}
+	}
+	if s.duplicates != "" && s.onDuplicate == pipeline.DivertDuplicates {
+		return withHint(usagef("--duplicates-topic gets nothing with --on-duplicate divert: duplicates go to --divert-topic"),
+			"leave one of the two out")
 	}
 	if err := errors.Join(s.checkScope(), s.judging.check()); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Source struct {
 	// Routes is the snapshot of the stage that shares the input out, nil where there
 	// is none.
 	Routes func() *pipeline.RouteSnapshot
-	// NotCopied is how many dropped duplicates the duplicates topic refused. It may be nil.
+	// NotCopied is how many duplicates the duplicates topic refused. It may be nil.
 	NotCopied func() uint64
 	// Budget is the rate that a filter may have.
 	Budget float64
@@ -158,7 +158,7 @@ var (
 	descAge = describe("duplicate_age_seconds",
 		"How long before a duplicate its first copy was read, in stream time; the resolution is one generation.")
 	descNotCopied = describe("duplicates_not_copied_total",
-		"Dropped duplicates that were too large for the duplicates topic; they are dropped all the same.")
+		"Duplicates that were too large for the duplicates topic; they are dropped, or come out tagged, all the same.")
 	descFill = describe("filter_fill_ratio",
 		"IDs in a generation by what it is planned for; generation 0 is the one filling, 7 the oldest.", "topic", "partition", "generation")
 	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the bits that are set.", "topic", "partition")

@@ -16,6 +16,7 @@ type source struct {
 	headers []pipeline.Header
 	large   []bool
 	origins []origin // of the records of a routed batch
+	copies  []copied // of tagged duplicates
 	// end is the position after the batch.
 	end mark
 }
@@ -27,11 +28,22 @@ type batches struct {
 	out []*source
 }
 
-// find is where a record that was delivered in the open cycle came from.
-func (b *batches) find(r *kgo.Record) (batch *pipeline.Batch, i int) {
+// copied is a record that goes to the topic for duplicates, beside the one that it is
+// a copy of.
+type copied struct {
+	record *kgo.Record
+	of     int
+}
+
+// find is where a record that was delivered in the open cycle came from, and whether
+// it goes to the topic for duplicates beside that one.
+func (b *batches) find(r *kgo.Record) (batch *pipeline.Batch, i int, beside bool) {
 	for _, src := range b.out {
 		if i := slices.Index(src.records, r); i >= 0 {
-			return &src.batch, i
+			return &src.batch, i, false
+		}
+		if i := slices.IndexFunc(src.copies, func(c copied) bool { return c.record == r }); i >= 0 {
+			return &src.batch, src.copies[i].of, true
 		}
 	}
 	panic("BUG: a record failed that was not delivered in this cycle")
@@ -58,6 +70,7 @@ func (b *batches) recycle() {
 		clear(src.records)
 		clear(src.batch.Records[:cap(src.batch.Records)])
 		clear(src.headers)
+		clear(src.copies)
 		b.free = append(b.free, src)
 	}
 	clear(b.out)
@@ -78,6 +91,7 @@ func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipe
 	}
 	src.records = src.records[:0]
 	src.headers = src.headers[:0]
+	src.copies = src.copies[:0]
 	large := false
 	src.large = src.large[:0]
 	for _, r := range records {

@@ -26,8 +26,8 @@ type Config struct {
 	Out string
 	// Divert is the topic for diverted records, empty when there is none.
 	Divert string
-	// Duplicates is the topic for copies of dropped duplicates, empty when there is
-	// none.
+	// Duplicates is the topic for copies of duplicates that are dropped or tagged, empty
+	// when there is none.
 	Duplicates string
 	// Tags says that duplicates may come out, with a header that marks them.
 	Tags bool

@@ -85,6 +85,11 @@ func (s *Session) Deliver(_ context.Context, b *pipeline.Batch) error {
 		r := src.records[i]
 		switch o.Fate {
 		case pipeline.Out:
+			if o.Verdict == pipeline.Duplicate {
+				if c := s.copyBeside(src, b, i); c != nil {
+					client.Produce(s.cycle.sending, c, acknowledge)
+				}
+			}
 			s.retime(b, i, r, s.found.outputs.out)
 			from, _ := s.whence(src, b, i)
 			r.Topic, r.Partition = s.cfg.Out, from.Number
@@ -168,14 +173,14 @@ func (s *Session) blame(ctx context.Context, all []refused, first error) ([]pipe
 	var copies []place
 	var fits *output // and has refused nevertheless
 	for _, failed := range all {
-		b, i := s.batches.find(failed.record)
+		b, i, beside := s.batches.find(failed.record)
 		to, diverted := s.found.outputs.out, false
 		if !s.cfg.routes {
-			switch b.Outcomes[i].Fate {
-			case pipeline.Dropped:
+			switch fate := b.Outcomes[i].Fate; {
+			case beside || fate == pipeline.Dropped:
 				copies = append(copies, place{b.Partition, b.Offsets[i]})
 				continue
-			case pipeline.Diverted:
+			case fate == pipeline.Diverted:
 				to, diverted = s.found.outputs.divert, true
 			}
 		}

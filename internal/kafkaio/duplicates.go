@@ -34,7 +34,7 @@ func tag(b *pipeline.Batch, i int, r *kgo.Record) {
 	r.Headers = append(slices.Clip(r.Headers), kgo.RecordHeader{Key: HeaderDuplicate, Value: ageText(b, i)})
 }
 
-// copies are those of dropped duplicates. A copy is for people to look at: what its
+// copies are those of duplicates that are dropped or tagged. A copy is for people to look at: what its
 // topic cannot take is left out, and holds up nobody.
 type copies struct {
 	// refused are places in the input of copies that the topic refused although it
@@ -48,7 +48,19 @@ type place struct {
 	offset    int64
 }
 
-// copyOf makes the record of a dropped duplicate its copy in the topic for duplicates.
+// copyBeside is the copy of a duplicate that comes out as well, tagged: nil where there
+// is to be none. It shares key and value with the record.
+func (s *Session) copyBeside(src *source, b *pipeline.Batch, i int) *kgo.Record {
+	r := src.records[i]
+	c := &kgo.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+	if !s.copyOf(src, b, i, c) {
+		return nil
+	}
+	src.copies = append(src.copies, copied{c, i})
+	return c
+}
+
+// copyOf makes the record of a duplicate its copy in the topic for duplicates.
 // It reports false where there is to be none. A time that the topic would refuse is
 // moved, which is no mark: that would be of the record in the output.
 func (s *Session) copyOf(src *source, b *pipeline.Batch, i int, r *kgo.Record) bool {
@@ -62,7 +74,7 @@ func (s *Session) copyOf(src *source, b *pipeline.Batch, i int, r *kgo.Record) b
 	r.Topic, r.Partition = to.topic, from.Number%to.partitions
 	if s.copies.refused[place{b.Partition, b.Offsets[i]}] || !to.surelyTakes(r) {
 		s.cycle.uncopied++
-		s.warn.warn("a duplicate is too large for its topic: it is dropped without a copy",
+		s.warn.warn("a duplicate is too large for the topic for duplicates: there is no copy of it",
 			"topic", to.topic, "partition", from.String(), "offset", offset, "max_message_bytes", to.maxBytes)
 		return false
 	}

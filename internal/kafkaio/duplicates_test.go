@@ -141,6 +141,52 @@ func TestDuplicatesAreTagged(t *testing.T) {
 	})
 }
 
+// A tagged duplicate has a copy as well, which shows what would be dropped: without the
+// tag, and with the time that the record came with.
+func TestTaggedDuplicatesHaveCopies(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		for _, delivery := range []Delivery{ExactlyOnce, AtLeastOnce} {
+			s := newScene(t, brokers, 2)
+			s.cfg.Delivery = delivery
+			s.cfg.Tags, s.rules.OnDuplicate = true, pipeline.TagDuplicates
+			s.cfg.Duplicates = kafkatest.Topic(t, brokers, 1, map[string]*string{"max.message.bytes": kadm.StringPtr("2000")})
+			large := strings.Repeat("x", 3000)
+			s.unique(20)
+			s.write(s.record(1, large))
+			again := s.record(0, "p0-7")
+			again.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("1")}}
+			again.Timestamp = time.Now().Add(-10 * time.Second).Truncate(time.Millisecond)
+			s.write(again, s.record(1, large), s.record(1, "p1-0"))
+			r := s.start()
+			r.judged(44)
+			if c := r.ends(); c.Fates[pipeline.Out] != 44 || c.Fates[pipeline.Dropped] != 0 {
+				t.Errorf("%d out and %d dropped, want 44 and none", c.Fates[pipeline.Out], c.Fates[pipeline.Dropped])
+			}
+			if n := r.session.NotCopied(); n != 1 {
+				t.Errorf("%d were not copied, want 1", n)
+			}
+			same(t, s.output(s.cfg.Duplicates), map[string]int{"p0-7": 1, "p1-0": 1})
+			for _, c := range s.read(s.cfg.Duplicates) {
+				if string(c.Value) != "p0-7" {
+					continue
+				}
+				wanted := []kgo.RecordHeader{{Key: "own", Value: []byte("1")}, {Key: HeaderReason, Value: []byte("duplicate")}, {Key: HeaderTopic, Value: []byte(s.cfg.In[0])},
+					{Key: HeaderPartition, Value: []byte("0")}, {Key: HeaderOffset, Value: []byte("20")}, {Key: HeaderAge, Value: []byte("0")}}
+				if !reflect.DeepEqual(c.Headers, wanted) || !c.Timestamp.Equal(again.Timestamp) {
+					t.Errorf("the copy has time %v and the headers %v, want %v and %v", c.Timestamp, c.Headers, again.Timestamp, wanted)
+				}
+			}
+			tagged := map[string]int{}
+			for _, out := range s.read(s.cfg.Out) {
+				if n := len(out.Headers); n > 0 && out.Headers[n-1].Key == HeaderDuplicate {
+					tagged[string(out.Value)] += n
+				}
+			}
+			same(t, tagged, map[string]int{"p0-7": 2, "p1-0": 1, large: 1})
+		}
+	})
+}
+
 // With a scope of the topic a copy and a tag say where a record was in the input, and
 // nothing of the topic between.
 func TestDuplicatesOfStages(t *testing.T) {
@@ -200,7 +246,7 @@ func TestDuplicateThatIsTooLargeToCopy(t *testing.T) {
 		if n := h.session.NotCopied(); n != 1 {
 			t.Errorf("%d were not copied, want 1", n)
 		}
-		log.has(t, "of a duplicate that is too large for it there is no copy", "dropped without a copy", "offset=2", "max_message_bytes=2000")
+		log.has(t, "of a duplicate that is too large for it there is no copy", "there is no copy of it", "offset=2", "max_message_bytes=2000")
 		same(t, s.output(s.cfg.Out), map[string]int{large: 1, "small": 1})
 		same(t, s.output(s.cfg.Duplicates), map[string]int{"small": 1})
 	})
@@ -209,9 +255,13 @@ func TestDuplicateThatIsTooLargeToCopy(t *testing.T) {
 // A topic for duplicates that refuses what it should take, and one whose limit was
 // lowered, hold up nobody.
 func TestCopiesThatAreRefused(t *testing.T) {
-	t.Run("for no reason", func(t *testing.T) {
+	f := func(t *testing.T, tags bool) {
 		cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 		s := newScene(t, cluster.ListenAddrs(), 1)
+		want := map[bool]int{false: 1, true: 2}[tags] // of each of the ten that came again
+		if s.cfg.Tags = tags; tags {
+			s.rules.OnDuplicate = pipeline.TagDuplicates
+		}
 		s.cfg.Duplicates = kafkatest.Topic(t, cluster.ListenAddrs(), 1, nil)
 		duplicates := extentsOf(t, s, s.cfg.Duplicates).id
 		cluster.ControlKey(kmsg.NewPtrProduceRequest().Key(), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -230,6 +280,7 @@ func TestCopiesThatAreRefused(t *testing.T) {
 			return resp, nil, ours
 		})
 		s.unique(10)
+		again := s.wanted()
 		s.again()
 		r := s.start()
 		r.judged(20)
@@ -242,8 +293,14 @@ func TestCopiesThatAreRefused(t *testing.T) {
 		if n := len(r.session.copies.refused); n != 0 {
 			t.Errorf("%d refusals are kept behind the partition's position", n)
 		}
-		same(t, s.output(s.cfg.Out), s.wanted())
-	})
+		wanted := s.wanted()
+		for id := range again {
+			wanted[id] = want
+		}
+		same(t, s.output(s.cfg.Out), wanted)
+	}
+	t.Run("for no reason", func(t *testing.T) { f(t, false) })
+	t.Run("for no reason, and tagged", func(t *testing.T) { f(t, true) })
 	t.Run("of a lowered limit", func(t *testing.T) {
 		s := newScene(t, kafkatest.Brokers(t), 1)
 		s.cfg.Duplicates = kafkatest.Topic(t, s.brokers, 1, nil)

@@ -32,7 +32,7 @@ type output struct {
 }
 
 // outputs are the output and the topics for diverted records and for copies of
-// dropped duplicates, nil if none.
+// duplicates, nil if none.
 type outputs struct{ out, divert, duplicates *output }
 
 // all are those that there are.
