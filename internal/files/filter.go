@@ -125,8 +125,8 @@ func (d *Door) Close() error { return d.stream.close() }
 // counted, also beside an error: everything counted has been written. An error of
 // an output wraps [ErrOutput] and what the output said.
 //
-// It leaves nothing behind but, after an error, a Read of Stdin that waits and
-// cannot be ended.
+// It leaves nothing behind but, after an error, a Read of Stdin that waits, or the
+// opening of a named pipe that does: they cannot be ended.
 func (d *Door) Filter(ctx context.Context, to Outputs, rules pipeline.Config, shard *pipeline.Shard) (pipeline.Counts, error) {
 	d.to, d.shard = to, shard
 	cancelled := func() { d.end(fmt.Errorf("filter %s: %w", d.stream.where(), ctx.Err())) }

@@ -59,6 +59,15 @@ func openInput(name string, stdin io.Reader, read func(n int)) (*input, error) {
 	return in, nil
 }
 
+// opening stands for an input that is being opened. That waits where it is a named pipe
+// without a writer, and cannot be ended.
+func opening(name string) *input {
+	return &input{name: name, close: func() error { return nil }, interrupt: func() bool {
+		info, err := os.Stat(name)
+		return err != nil || info.Mode().IsRegular()
+	}}
+}
+
 // counted tells how much was read.
 type counted struct {
 	src  io.Reader

@@ -241,6 +241,42 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}, io.Discard)
 }
 
+// What ends the stream between two inputs ends it before the next one is read, which
+// might wait for ever.
+func TestNoInputIsReadAfterAnError(t *testing.T) {
+	lines := filepath.Join(t.TempDir(), "lines")
+	if err := os.WriteFile(lines, []byte("a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := make(chan struct{})
+	s, err := openStream(&Config{Inputs: []string{lines, Stdin}, Stdin: unwanted{t}, MaxLine: maxLine}, broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chunk{}
+	if more, err := s.next(c); !more || err != nil {
+		t.Fatalf("there is a chunk: %t, error %v", more, err)
+	}
+	if err := s.close(); err != nil { // as next does at the end of an input
+		t.Fatal(err)
+	}
+	close(broken)
+	if !s.interrupt() {
+		t.Error("there is a read that waits, and nothing is open")
+	}
+	if more, _ := s.next(c); more {
+		t.Error("there is a chunk after the end")
+	}
+}
+
+// unwanted is an input that must not be read.
+type unwanted struct{ t *testing.T }
+
+func (u unwanted) Read([]byte) (int, error) {
+	u.t.Error("an input is read after the stream has broken off")
+	return 0, io.EOF
+}
+
 func stacks() string {
 	b := make([]byte, 1<<20)
 	return string(b[:runtime.Stack(b, true)])

@@ -127,11 +127,16 @@ func (s *stream) next(c *chunk) (bool, error) {
 func (s *stream) advance() error {
 	name := s.names[0]
 	s.names = s.names[1:]
+	if err := s.show(opening(name)); err != nil {
+		return err
+	}
 	in, err := openInput(name, s.cfg.Stdin, func(n int) { s.read.Add(int64(n)) })
 	if err != nil {
 		return err
 	}
-	s.open.Store(in)
+	if err := s.show(in); err != nil {
+		return err
+	}
 	s.reader = newReader(in, s.cfg.Rows, s.cfg.MaxLine)
 	s.reader.begin()
 	if !s.cfg.Header {
@@ -143,6 +148,21 @@ func (s *stream) advance() error {
 	}
 	return s.takeHeader(line, in.name)
 }
+
+// show makes in the open input, for who breaks the stream off: either that finds it
+// there, or here it is seen that nobody wants it, before it can wait for anything.
+func (s *stream) show(in *input) error {
+	s.open.Store(in)
+	select {
+	case <-s.broken:
+		return errBroken
+	default:
+		return nil
+	}
+}
+
+// errBroken goes no further than to who broke the stream off for another reason.
+var errBroken = errors.New("the stream is broken off")
 
 // takeHeader takes the header of the input of that name, nil if it has none since
 // it is empty.
