@@ -55,18 +55,22 @@ line ends between quotes; tsv has no quotes. With --header, or a key that names 
 column, the first line of each file has the names of the columns; it must be the
 same in all files, is written once and not counted.
 
-Policies, and what they do with such lines:
+Policies, and what they do with such lines; each has an example:
   --on-missing    no ID: pass, drop, divert (to --divert FILE), fail
   --on-invalid    malformed before their ID: the same
-  --on-late       more than the window behind: the same
-  --on-duplicate  seen before: drop, divert, or tag: pass and be counted, to see
-                  what would be dropped (--duplicates FILE has it)
-  --on-full       new, and the filter has what it was planned for: pass, fail`,
+  --on-late       more than the window of --time behind: the same
+  --on-duplicate  seen before: drop, divert, or tag: pass, to see what would go
+  --on-full       new, and the filter has what it was planned for: pass, fail
+  --refresh       seen before: remembered for a window from now, not from the first`,
 		Example: `  streamdedup filter --key json:id events.ndjson > unique.ndjson
   streamdedup filter --key column:click_id monday.csv.gz tuesday.csv.gz -o clicks.csv.gz
-  streamdedup filter --key json:id --on-missing divert --divert no-id.ndjson events.ndjson
+  tail -F access.log | streamdedup filter | grep 404
+  streamdedup filter --key json:id --on-missing drop events.ndjson
+  streamdedup filter --key json:id --on-invalid divert --divert broken.ndjson events.ndjson
+  streamdedup filter --key json:id --time json:at --window 1h --on-late drop events.ndjson
   streamdedup filter --key json:id --on-duplicate tag --duplicates seen.ndjson events.ndjson
-  tail -F access.log | streamdedup filter | grep 404`,
+  streamdedup filter --key json:id --capacity 1000 --on-full fail events.ndjson
+  streamdedup filter --key json:id --time json:at --window 1h --refresh events.ndjson`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.oneWindow(cmd.Flags().Changed("peak"))
 			if s.capacity == 0 && s.rate == 0 && s.memory == 0 {

@@ -33,13 +33,14 @@ event through, and commits output and input positions in one transaction, or,
 with --delivery at-least-once, one after the other. Run it as often as there are
 partitions; each process needs an --instance of its own.
 
-Policies, and what they do with such records:
+Policies, and what they do with such records; each has an example:
   --on-missing    no ID: pass, drop, divert (to --divert-topic), fail
   --on-invalid    malformed before their ID: the same
   --on-late       more than the window behind: the same
-  --on-duplicate  seen within the window: drop, divert, or tag: pass with the
-                  header streamdedup-duplicate, to see what would be dropped
+  --on-duplicate  seen within the window: drop, divert, or tag: pass with a header
   --on-full       new, and the filter has what it was planned for: pass, fail
+  --refresh       seen: remembered for a window from now, not from the first
+The header of --on-duplicate tag is streamdedup-duplicate: it shows what would go.
 What a policy keeps from the output teaches nothing: the next copy comes out.
 
 How much is remembered must be said: with --capacity, --rate or --memory, for the
@@ -51,8 +52,12 @@ The first SIGINT or SIGTERM finishes the open transaction and leaves the group;
 a second one, half a second later or more, quits at once.`,
 		Example: `  streamdedup run --brokers localhost:9092 --in clicks --out clicks-unique --create-topics \
     --group dedup --key json:event_id --window 24h --rate 50k
-  streamdedup run --config clicks.yaml --on-duplicate tag
-  streamdedup run --config clicks.yaml --duplicates-topic clicks-again --divert-topic clicks-odd --on-missing divert`,
+  streamdedup run --config clicks.yaml --on-missing drop
+  streamdedup run --config clicks.yaml --on-invalid divert --divert-topic clicks-broken
+  streamdedup run --config clicks.yaml --time json:at --on-late drop
+  streamdedup run --config clicks.yaml --on-duplicate tag --duplicates-topic clicks-seen
+  streamdedup run --config clicks.yaml --on-full fail
+  streamdedup run --config clicks.yaml --time json:at --refresh`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := file.load(cmd); err != nil {
