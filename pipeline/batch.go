@@ -122,6 +122,12 @@ func (r Reason) String() string {
 	return [...]string{"", "duplicate", "missing", "invalid", "late", "too_large", "full"}[r]
 }
 
+// words are the reason as a sentence of ours has it, for what stopped a partition.
+func (r Reason) words() string {
+	return [...]string{"", "duplicate", "record without an ID", "record malformed before its ID", "late record",
+		"record too large for the output", "the filter is full"}[r]
+}
+
 // Marks stand beside the verdict and are in neither sum.
 type Marks uint8
 
@@ -176,7 +182,7 @@ type Stop struct {
 func (s *Stop) Error() string {
 	text := fmt.Sprintf("partition %s stopped before offset %d", s.Partition, s.Offset)
 	if s.Reason != NoReason {
-		text += ": " + s.Reason.String()
+		text += ": " + s.Reason.words()
 	}
 	if s.Err != nil {
 		text += ": " + s.Err.Error()

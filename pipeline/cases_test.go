@@ -117,7 +117,7 @@ func TestCase_EOS_18(t *testing.T) {
 		return s.positions[p0].Next == 500 && s.positions[Partition{"in", 1}].Next == 1000
 	}
 	_, err := run(t, s, m, engineConfig())
-	if err == nil || !strings.Contains(err.Error(), "partition in/0 stopped before offset 500: too_large") {
+	if err == nil || !strings.Contains(err.Error(), "partition in/0 stopped before offset 500: record too large for the output") {
 		t.Errorf("error %v", err)
 	}
 	if n := len(s.out[p0]); n != 500 {
@@ -144,7 +144,7 @@ func TestEngineEndsWhenEveryPartitionHasStopped(t *testing.T) {
 	cfg := engineConfig()
 	cfg.Rules.OnMissing = Fail
 	_, err := run(t, s, newMember(s, 1, 10, nil), cfg)
-	if err == nil || !strings.Contains(err.Error(), "partition in/0 stopped before offset 1: missing") {
+	if err == nil || !strings.Contains(err.Error(), "partition in/0 stopped before offset 1: record without an ID") {
 		t.Errorf("error %v", err)
 	}
 	checkOutput(t, s, map[Partition][]int64{p0: {0}})

@@ -368,7 +368,7 @@ func (e *Engine) halt(p *part, s *Stop) {
 	e.session.Halt(p.name)
 	args := []any{"partition", p.name.String(), "offset", s.Offset}
 	if s.Reason != NoReason {
-		args = append(args, "reason", s.Reason.String())
+		args = append(args, "reason", s.Reason.words())
 	}
 	if s.Err != nil {
 		args = append(args, "error", s.Err)

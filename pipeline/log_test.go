@@ -141,7 +141,7 @@ func TestEngineLogsAStopWithoutWhatItHasNot(t *testing.T) {
 			t.Errorf("the line is %q, want %q at its end", line, want)
 		}
 	}
-	f(func(c *Config, _ *member) { c.OnMissing = Fail }, "partition=in/0 offset=0 reason=missing")
+	f(func(c *Config, _ *member) { c.OnMissing = Fail }, "partition=in/0 offset=0 reason=\"record without an ID\"")
 	f(func(_ *Config, m *member) {
 		m.poll = func(_ context.Context, polled Polled) Polled {
 			return Polled{Assigned: polled.Assigned, Stopped: []*Stop{{Partition: p0, Offset: 7, Err: errors.New("gone")}}}

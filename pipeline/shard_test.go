@@ -162,7 +162,7 @@ func TestTooLargeRecord(t *testing.T) {
 
 	s = shardOf(t, nil)
 	s.Process(known)
-	if known.Stopped == nil || known.Stopped.Error() != "partition in/0 stopped before offset 1: too_large" {
+	if known.Stopped == nil || known.Stopped.Error() != "partition in/0 stopped before offset 1: record too large for the output" {
 		t.Errorf("nowhere to divert: stopped %v", known.Stopped)
 	}
 }

@@ -133,7 +133,7 @@ func stopHint(why pipeline.Reason) string {
 	case pipeline.ReasonFull:
 		return "raise --capacity, or let new IDs pass without being remembered: --on-full pass"
 	}
-	return fmt.Sprintf("--on-%s pass lets such records through and counts them", why)
+	return fmt.Sprintf("--on-%s pass lets such records through and counts them, drop leaves them out, divert takes them aside", why)
 }
 
 // flagError turns a flag that pflag refused into a usage error, and names the

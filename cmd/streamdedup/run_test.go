@@ -88,6 +88,20 @@ func TestExitPrintsAllFaultsAndTheHint(t *testing.T) {
 	}
 }
 
+// One that a policy stopped goes on with another one: all of them are named.
+func TestAStopByAPolicy(t *testing.T) {
+	stop := &pipeline.Stop{Partition: pipeline.Partition{Topic: "in", Number: 3}, Offset: 7, Reason: pipeline.ReasonMissing}
+	var stderr bytes.Buffer
+	if code := (&app{stderr: &stderr}).exit(stop); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	want := "error: partition in/3 stopped before offset 7: record without an ID\n" +
+		"hint: --on-missing pass lets such records through and counts them, drop leaves them out, divert takes them aside\n"
+	if stderr.String() != want {
+		t.Errorf("stderr %q, want %q", stderr.String(), want)
+	}
+}
+
 // A partition may be stopped by no policy: then no policy is the way out.
 func TestAStopWithoutAReason(t *testing.T) {
 	stop := &pipeline.Stop{Partition: pipeline.Partition{Topic: "in", Number: 3}, Offset: 7, Err: errors.New("is gone")}

@@ -221,7 +221,7 @@ func TestAStoppedPartitionShows(t *testing.T) {
 		p := s.Partitions[i].Partition
 		s.Partitions[i].Stopped = &pipeline.Stop{Partition: p, Offset: 5, Reason: pipeline.ReasonLate}
 		if code, body := get(t, h, "/healthz", here); code != http.StatusOK || !strings.HasPrefix(body, want) ||
-			!strings.Contains(body, "\nwarning: partition "+p.String()+" stopped before offset 5: late") {
+			!strings.Contains(body, "\nwarning: partition "+p.String()+" stopped before offset 5: late record") {
 			t.Errorf("/healthz: %d, want 200 and %q:\n%s", code, want, body)
 		}
 		if _, body := get(t, h, "/metrics", here); !strings.Contains(body, "\nstreamdedup_partition_stopped{partition=\""+number(p)+"\",topic=\"clicks\"} 1\n") {

@@ -25,7 +25,7 @@ func TestEveryCheckShows(t *testing.T) {
 		text string
 		make func(stream)
 	}{
-		CheckStopped: {"partition clicks/1 stopped before offset 5: late", func(x stream) {
+		CheckStopped: {"partition clicks/1 stopped before offset 5: late record", func(x stream) {
 			x.p.Stopped = &pipeline.Stop{Partition: clicks, Offset: 5, Reason: pipeline.ReasonLate}
 		}},
 		CheckBlocked: {"partition clicks/1 waits at offset 7 for a transaction of another producer, for 12s", func(x stream) {

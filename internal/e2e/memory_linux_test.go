@@ -221,7 +221,7 @@ func TestRecordOf20MiB(t *testing.T) {
 		d.within()
 		d.signal(syscall.SIGTERM)
 		d.ends(1)
-		d.line("error: ", s.in+"/0", fmt.Sprintf("offset %d", offset), "too_large")
+		d.line("error: ", s.in+"/0", fmt.Sprintf("offset %d", offset), "too large for the output")
 		s.check()
 	})
 }

@@ -76,7 +76,7 @@ func TestCase_EOS_18(t *testing.T) {
 		s.caughtUp(d, 1)
 		d.signal(syscall.SIGTERM)
 		d.ends(1)
-		d.line("error: ", s.in+"/0", fmt.Sprintf("offset %d", atLarge), "too_large")
+		d.line("error: ", s.in+"/0", fmt.Sprintf("offset %d", atLarge), "too large for the output")
 		d.line("hint: ", "--divert-topic")
 		if sum := d.summary(); sum.Out != atLarge+100 || sum.In != sum.Out {
 			t.Errorf("%d in and %d out, want %d of both", sum.In, sum.Out, atLarge+100)

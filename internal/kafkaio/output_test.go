@@ -208,7 +208,7 @@ func stopsAtLarge(t *testing.T, s *scene) {
 	err := r.finish()
 	var stop *pipeline.Stop
 	if !errors.As(err, &stop) || stop.Offset != 200 || stop.Partition.Number != 0 || stop.Reason != pipeline.ReasonTooLarge {
-		t.Errorf("the engine ended with %v, want partition 0 stopped before offset 200: too_large", err)
+		t.Errorf("the engine ended with %v, want partition 0 stopped before offset 200: too large", err)
 	}
 	s.next[1] += 50
 	want := s.wanted()
