@@ -124,13 +124,23 @@ launch() {
 	disown
 }
 
+# cause HOME prints what a broker that ended says of why: its last exception, or its
+# last error, or the Java VM's last line.
+cause() {
+	local pattern
+	for pattern in '^(Caused by: )?[a-z.]+\.[A-Za-z.$]+(Exception|Error)' ' ERROR ' .; do
+		grep -E "$pattern" "$1/broker.log" | tail -n 1 | cut -c 1-500 | grep . && return
+	done
+	echo "it said nothing"
+}
+
 # wait_ready HOME returns once the broker is unfenced, which is when it says that it
 # started: the port alone opens earlier, and topics made then would be refused.
 wait_ready() {
 	local deadline=$((SECONDS + start_limit)) port
 	port=$(configured_port "$1")
 	until grep -q 'Kafka Server started' "$1/broker.log" && listening "$port"; do
-		broker_pid "$1" >/dev/null || die "start Kafka: it ended at once, see the end of $1/broker.log" \
+		broker_pid "$1" >/dev/null || die "start Kafka: it ended at once: $(cause "$1"); see $1/broker.log" \
 			"a data folder of another version or a taken port are the usual causes"
 		[ "$SECONDS" -lt "$deadline" ] || die "start Kafka: no answer on port $port after ${start_limit}s, see $1/broker.log" \
 			"scripts/kafka/stop.sh ends it"
