@@ -31,11 +31,11 @@ func TestStartSaysWhyABrokerEnded(t *testing.T) {
 		}
 	}
 	for want, log := range map[string]string{
-		"java.net.BindException: Address already in use": "[main] ERROR kafka.Kafka$ - FATAL\nCaused by: java.net.BindException: Address already in use\n\tat kafka.Main\n[main] INFO - bye\n",
-		"node id 7 does not match":                       "[main] ERROR kafka.Kafka$ - FATAL\njava.lang.RuntimeException: node id 7 does not match\n\tat kafka.Main\n",
-		"ERROR kafka.Kafka$ - no settings":               "[main] ERROR kafka.Kafka$ - no settings\n[main] INFO - bye\n",
-		"Too small maximum heap":                         "Error occurred during initialization of VM\nToo small maximum heap\n\n",
-		"it said nothing":                                "",
+		"java.net.BindException: Address already in use":       "[main] ERROR kafka.Kafka$ - FATAL\nCaused by: java.net.BindException: Address already in use\n\tat kafka.Main\n[main] INFO - bye\n",
+		"java.lang.RuntimeException: node id 7 does not match": "[main] ERROR kafka.Kafka$ - FATAL\njava.lang.RuntimeException: node id 7 does not match\n\tat kafka.Main\n",
+		"[main] ERROR kafka.Kafka$ - no settings":              "[main] ERROR kafka.Kafka$ - no settings\n[main] INFO - bye\n",
+		"Too small maximum heap":                               "Error occurred during initialization of VM\nToo small maximum heap\n\n",
+		"it said nothing":                                      "",
 	} {
 		dir := t.TempDir()
 		says := filepath.Join(dir, "says")
@@ -45,7 +45,7 @@ func TestStartSaysWhyABrokerEnded(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/kafka/start.sh"), "--port", "1", "--dir", filepath.Join(dir, "broker"))
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"), "SAYS="+says)
 		said, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(said), want+"; see ") || !strings.Contains(string(said), "\nhint: ") {
+		if err == nil || !strings.Contains(string(said), "at once: "+want+"; see ") || !strings.Contains(string(said), "\nhint: ") {
 			t.Errorf("%v, want an error with %q:\n%s", err, want, said)
 		}
 	}

@@ -129,7 +129,7 @@ launch() {
 cause() {
 	local pattern
 	for pattern in '^(Caused by: )?[a-z.]+\.[A-Za-z.$]+(Exception|Error)' ' ERROR ' .; do
-		grep -E "$pattern" "$1/broker.log" | tail -n 1 | cut -c 1-500 | grep . && return
+		grep -E "$pattern" "$1/broker.log" | tail -n 1 | sed "s|^Caused by: ||" | cut -c 1-500 | grep . && return
 	done
 	echo "it said nothing"
 }
