@@ -174,7 +174,7 @@ func (s *runSettings) check() error {
 		return withHint(usagef("--duplicates-topic gets nothing with --on-duplicate divert: duplicates go to --divert-topic"),
 			"leave one of the two out")
 	}
-	if err := errors.Join(s.checkScope(), s.judging.check()); err != nil {
+	if err := errors.Join(s.checkScope(), s.checkTopics(), s.judging.check()); err != nil {
 		return err
 	}
 	// Whether a plan can be made at all shows without the number of partitions.
