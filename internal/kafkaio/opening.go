@@ -17,7 +17,8 @@ import (
 //	128 MiB  opened since the last poll, and one batch more
 //	128 MiB  in the batches of a cycle (pipeline), and what the last poll brought
 //
-// Half a GiB is enough for one stage, and the tests hold it to that.
+// Half a GiB is enough for one stage, and the tests hold it to that; what an output with
+// a large max.message.bytes has not acknowledged comes in addition.
 const (
 	// fetchMemory is for the answers of all brokers, of which each may be at most
 	// largestFetch: more is no faster.
