@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,7 +127,11 @@ func TestExamplesOfRunPolicies(t *testing.T) {
 			if x.stopped {
 				// Before it has all, and by itself: there is no other partition to go on with.
 				code := <-p.code
-				n, err := strconv.Atoi(p.line(t, `stopped before offset (\d+): full\n`))
+				m := regexp.MustCompile(`level=ERROR .* offset=(\d+) reason=.*full`).FindStringSubmatch(p.stderr.String())
+				if m == nil {
+					t.Fatalf("exit code %d without a partition that stopped", code)
+				}
+				n, err := strconv.Atoi(m[1])
 				if err != nil || n < 1 || n >= len(events) {
 					t.Fatalf("stopped after %d of %d events: %v", n, len(events), err)
 				}
