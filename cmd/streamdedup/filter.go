@@ -51,7 +51,8 @@ Without --time the whole input is one window and nothing is forgotten; with
 --time json:FIELD an ID is forgotten when the stream has moved on by --window.
 
 Formats: ndjson and lines have an event a line. A row of csv (RFC 4180) may have
-line ends between quotes; tsv has no quotes. With --header, or a key that names a
+line ends between quotes; a quote that is never closed is an error, and what follows
+it passes as one record; tsv has no quotes. With --header, or a key that names a
 column, the first line of each file has the names of the columns; it must be the
 same in all files, is written once and not counted.
 
@@ -153,11 +154,9 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		}
 	}
 	p := a.progress(s.output != files.Stdin)
-	var unclosed []files.Unclosed
 	cfg := files.Config{
 		Inputs: inputs, Stdin: a.stdin, Rows: s.ids.Table.Kind, Header: s.header,
 		MaxLine: int(min(s.maxLine, 1<<40)), Wall: time.Now, Progress: p.filtered,
-		Unclosed: func(u files.Unclosed) { unclosed = append(unclosed, u) },
 	}
 	counts, stats, err := a.filtered(ctx, s, plan, cfg)
 	p.clear()
@@ -165,11 +164,6 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		return err
 	}
 	sum := newSummary(&counts, stats.FPR, stats.Bytes, time.Since(start))
-	for _, u := range unclosed {
-		if s.summary != summaryNone {
-			fmt.Fprintf(a.stderr, "warning: %s\n", u)
-		}
-	}
 	if sum.Unlearned > 0 && s.summary != summaryNone {
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
 			sizing.FormatCount(sum.Unlearned), s.amount())
@@ -237,6 +231,7 @@ func (s *filterSettings) shard(plan sizing.Plan, door *files.Door) (pipeline.Con
 // filterError adds what to do next.
 func filterError(err error) error {
 	stopped := (*files.StoppedError)(nil)
+	unclosed := (*files.UnclosedError)(nil)
 	switch {
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
@@ -244,6 +239,8 @@ func filterError(err error) error {
 		return withHint(err, "is the file whole? `gzip -t` or `zstd -t` checks it; the records that are whole before that place were filtered, the one that it cuts was left out")
 	case errors.Is(err, files.ErrHeader):
 		return withHint(err, "files with other columns are another stream: filter them apart")
+	case errors.As(err, &unclosed):
+		return withHint(err, "no duplicates were looked for in what follows: close or remove the quote and filter again; for text whose quotes mean nothing there is --format tsv or lines")
 	case errors.As(err, &stopped):
 		return withHint(err, stopHint(stopped.Reason))
 	}

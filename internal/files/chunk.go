@@ -79,15 +79,15 @@ func (c *chunk) number(first int64) {
 	}
 }
 
-// ending is the quote that the input does not close, nil where it closes all, or
-// the record was not judged. It is to be asked before sort moves the text.
-func (c *chunk) ending() *Unclosed {
-	last := len(c.batch.Records) - 1
-	if !c.unclosed || last < 0 || len(c.batch.Outcomes) <= last {
+// ending is the quote that the input does not close, nil where it closes all. It is
+// for a chunk that was judged as a whole, before sort moves the text.
+func (c *chunk) ending() error {
+	if !c.unclosed {
 		return nil
 	}
+	last := len(c.lines) - 1
 	line := c.lines[last]
-	return &Unclosed{c.name, c.lineAt(c.opened), line.end - line.start, c.batch.Outcomes[last].Fate}
+	return &UnclosedError{c.name, c.lineAt(c.opened), line.end - line.start, c.batch.Outcomes[last].Fate}
 }
 
 // sort makes text the survivors, and copies what goes elsewhere.

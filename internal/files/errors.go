@@ -48,6 +48,29 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("stop before %s line %d: %s", e.Input, e.Line, why)
 }
 
+// UnclosedError is returned for a quote that its input never closes. Who knows where
+// it should have been closed? So all from its row on is one record, which is invalid:
+// many rows, if it is not in the last, whose duplicates nobody looked for. It was
+// judged and written like any other.
+type UnclosedError struct {
+	Input string
+	Line  int // where the quote opens
+	Bytes int // of the record
+	Fate  pipeline.Fate
+}
+
+func (e *UnclosedError) Error() string {
+	became := "passed"
+	switch e.Fate {
+	case pipeline.Diverted:
+		became = "was diverted"
+	case pipeline.Dropped:
+		became = "was dropped"
+	}
+	return fmt.Sprintf("%s line %d: a quote is not closed before the end of the input: what follows, %d bytes, %s as one record",
+		e.Input, e.Line, e.Bytes, became)
+}
+
 func openError(name string, err error) error { return fmt.Errorf("open %s: %w", name, plain(err)) }
 
 // plain drops the system call and the path from what os says: the message names

@@ -42,30 +42,6 @@ type Config struct {
 	Wall func() time.Time
 	// Progress is told how far the filter is after each chunk, if it is not nil.
 	Progress func(Progress)
-	// Unclosed is told of each input that ends between quotes, if it is not nil.
-	Unclosed func(Unclosed)
-}
-
-// Unclosed is a quote that its input never closes. Who knows where it should have
-// been closed? So all from its row on is one record, which is invalid: many rows,
-// if it is not in the last.
-type Unclosed struct {
-	Input string
-	Line  int // where the quote opens
-	Bytes int // of the record
-	Fate  pipeline.Fate
-}
-
-func (u Unclosed) String() string {
-	became := "passed"
-	switch u.Fate {
-	case pipeline.Diverted:
-		became = "was diverted"
-	case pipeline.Dropped:
-		became = "was dropped"
-	}
-	return fmt.Sprintf("%s line %d: a quote is not closed before the end of the input; all from its row on, %d bytes, %s as one record",
-		u.Input, u.Line, u.Bytes, became)
 }
 
 // Outputs are what a filter writes to.
@@ -219,7 +195,7 @@ func (d *Door) over() bool {
 func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 	c.cut(d.cfg.Rows, d.cfg.MaxLine)
 	identifier.Identify(&c.batch)
-	if c.unclosed && len(c.batch.Records) > 0 {
+	if c.unclosed && c.err == nil {
 		// Nobody knows what stands between quotes that do not close.
 		c.batch.IDs.Spoil(len(c.batch.Records) - 1)
 	}
@@ -229,8 +205,10 @@ func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 		return
 	}
 	d.judge(c)
+	if c.err == nil {
+		c.err = c.ending()
+	}
 	c.turn.judged <- c.err == nil
-	unclosed := c.ending()
 	c.sort(d.to.Diverted != nil, d.to.Duplicates != nil)
 	if !<-c.before.written {
 		c.turn.written <- false
@@ -238,9 +216,6 @@ func (d *Door) carry(c *chunk, identifier *pipeline.Identifier) {
 	}
 	err := d.write(c)
 	if err == nil {
-		if unclosed != nil && d.cfg.Unclosed != nil {
-			d.cfg.Unclosed(*unclosed)
-		}
 		err = c.err
 	}
 	c.turn.written <- err == nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,8 +14,8 @@ import (
 )
 
 // One quote too many makes the rest of a file one record. It keeps its bytes, and
-// somebody must learn of it: by the line of the quote, and how much it took along.
-func TestAQuoteThatIsNotClosedIsTold(t *testing.T) {
+// the filter fails: with the line of the quote, and how much it took along.
+func TestAQuoteThatIsNotClosedIsAnError(t *testing.T) {
 	rows := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -46,20 +45,17 @@ func TestAQuoteThatIsNotClosedIsTold(t *testing.T) {
 			"whole": strings.NewReader(in), "halved": iotest.HalfReader(strings.NewReader(in)), "data at EOF": iotest.DataErrReader(strings.NewReader(in)),
 		} {
 			var out bytes.Buffer
-			var told []Unclosed
-			counts, err := run(t.Context(), t, Config{Stdin: src, Rows: keys.CSV, Unclosed: func(u Unclosed) { told = append(told, u) }},
-				&out, rules(t, 1<<18, key("column:1")))
-			if err != nil || out.String() != want || counts.Verdicts[pipeline.Invalid] != 1 {
-				t.Errorf("%s, read %s: error %v, %d bytes out, %d invalid, want all %d bytes and 1 invalid",
-					c.name, kind, err, out.Len(), counts.Verdicts[pipeline.Invalid], len(want))
+			counts, err := run(t.Context(), t, Config{Stdin: src, Rows: keys.CSV}, &out, rules(t, 1<<18, key("column:1")))
+			if out.String() != want || counts.Verdicts[pipeline.Invalid] != 1 {
+				t.Errorf("%s, read %s: %d bytes out, %d invalid, want all %d bytes and 1 invalid",
+					c.name, kind, out.Len(), counts.Verdicts[pipeline.Invalid], len(want))
 			}
-			if only := (Unclosed{"stdin", c.line, len(want) - len(c.before), pipeline.Out}); !slices.Equal(told, []Unclosed{only}) {
-				t.Errorf("%s, read %s: told %v, want %v", c.name, kind, told, only)
+			unclosed := (*UnclosedError)(nil)
+			if only := (UnclosedError{"stdin", c.line, len(want) - len(c.before), pipeline.Out}); !errors.As(err, &unclosed) || *unclosed != only {
+				t.Errorf("%s, read %s: error %v, want %v", c.name, kind, err, &only)
 			}
 		}
-		_, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in), Rows: keys.CSV, Unclosed: func(u Unclosed) {
-			t.Errorf("%s: told %v of a record that did not pass", c.name, u)
-		}}, io.Discard, rules(t, 1<<18, func(c *pipeline.Config) { c.Keys, c.OnInvalid = []string{"column:1"}, pipeline.Fail }))
+		_, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in), Rows: keys.CSV}, io.Discard, rules(t, 1<<18, func(c *pipeline.Config) { c.Keys, c.OnInvalid = []string{"column:1"}, pipeline.Fail }))
 		stopped := (*StoppedError)(nil)
 		if at := strings.Count(c.before, "\n") + 1; !errors.As(err, &stopped) ||
 			*stopped != (StoppedError{Input: "stdin", Line: at, Reason: pipeline.ReasonInvalid, Quote: c.line}) {
@@ -68,10 +64,22 @@ func TestAQuoteThatIsNotClosedIsTold(t *testing.T) {
 	}
 }
 
-// Quotes that are closed, and rows that are malformed otherwise, are no news.
-func TestClosedQuotesAreNotTold(t *testing.T) {
+// An error before the record is the one to know, and the records before it are judged
+// as they are.
+func TestAQuoteThatIsNotClosedWithinALineSpoilsNoOther(t *testing.T) {
+	var out bytes.Buffer
+	counts, err := run(t.Context(), t, Config{Stdin: strings.NewReader("a,1\na,1\nb,\"long, and no end"), Rows: keys.CSV, MaxLine: 10},
+		&out, rules(t, 10, key("column:1")))
+	if !errors.Is(err, ErrLineTooLong) || out.String() != "a,1\n" || counts.Verdicts[pipeline.Duplicate] != 1 {
+		t.Errorf("error %v, %q out, %d duplicates, want a line too long behind one row and its duplicate",
+			err, out.String(), counts.Verdicts[pipeline.Duplicate])
+	}
+}
+
+// Quotes that are closed, and rows that are malformed otherwise, are no error.
+func TestClosedQuotesAreNoError(t *testing.T) {
 	in := "a,\"b\nc\"\nd,\"e\"f\ng,h\"\ni,\"j\""
-	_, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in), Rows: keys.CSV, Unclosed: func(u Unclosed) { t.Errorf("told %v", u) }},
+	_, err := run(t.Context(), t, Config{Stdin: strings.NewReader(in), Rows: keys.CSV},
 		io.Discard, rules(t, 10, key("column:2")))
 	if err != nil {
 		t.Error(err)
