@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -52,12 +53,31 @@ func (a *app) openOutputs(s *filterSettings, inputs []string) (out outputs, to f
 		file, err := files.Create(o.name)
 		if err != nil {
 			out.abandon()
-			return nil, to, err
+			return nil, to, outputError(err)
 		}
 		out = append(out, file)
 		*o.to = file
 	}
+	to.Begin = out.begin
 	return out, to, nil
+}
+
+// outputError adds what to do next.
+func outputError(err error) error {
+	if errors.Is(err, files.ErrInUse) {
+		return withHint(err, "wait until that run has ended, or write to another file")
+	}
+	return err
+}
+
+// begin drops what earlier runs have left of the files.
+func (o outputs) begin() error {
+	for _, file := range o {
+		if err := file.Begin(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // named is a file under the name that a message gives it.

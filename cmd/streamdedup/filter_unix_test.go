@@ -98,6 +98,34 @@ func TestAKilledFilterLeavesNoCompleteFile(t *testing.T) {
 	}
 }
 
+// Two runs with one output would mix their lines: the second one is refused, and does
+// nothing to what the first has written.
+func TestAnOutputOfAnotherRunIsRefused(t *testing.T) {
+	divert := filepath.Join(t.TempDir(), "aside.ndjson")
+	args := []string{"--capacity", "1000", "--key", "json:id", "--on-missing", "divert", "--divert", divert}
+	p := pipe(t, args...)
+	if _, err := p.in.WriteString("{}\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.line(t, `{"id":1}`)
+	second := osexec.CommandContext(t.Context(), "streamdedup", append([]string{"filter"}, args...)...)
+	second.Stdin = strings.NewReader("{\"n\":2}\n{\"id\":2}\n")
+	var stderr bytes.Buffer
+	second.Stderr = &stderr
+	out, err := second.Output()
+	exit := (*osexec.ExitError)(nil)
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || len(out) > 0 ||
+		!strings.HasPrefix(stderr.String(), "error: create "+divert+".partial: another run is writing it\nhint: wait ") {
+		t.Errorf("the second run: %v, %q out, %q", err, out, stderr.String())
+	}
+	if err := errors.Join(p.in.Close(), p.Wait()); err != nil {
+		t.Fatalf("%v; stderr:\n%s", err, p.stderr.String())
+	}
+	if text, err := os.ReadFile(divert); err != nil || string(text) != "{}\n" {
+		t.Errorf("%s: %q, %v, want what the first run diverted", divert, text, err)
+	}
+}
+
 // What stdout says is an error, by name, and so is a stdout that is the input, or another
 // output.
 func TestFilterNamesWhatItsStdoutSays(t *testing.T) {

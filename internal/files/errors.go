@@ -13,11 +13,16 @@ var (
 	ErrLineTooLong = errors.New("line too long")
 	// ErrOutput wraps what an output said.
 	ErrOutput = errors.New("write")
+	// ErrInUse is returned for an output that another process writes.
+	ErrInUse = errors.New("another run is writing it")
 	// ErrHeader is returned for an input whose header is not that of the first.
 	ErrHeader = errors.New("another header")
 	// ErrDamaged is returned for compressed input that is damaged or cut short.
 	ErrDamaged = errors.New("compressed data is damaged or cut short")
 )
+
+// errLocked says that the lock of a file is another's.
+var errLocked = errors.New("locked")
 
 // StoppedError is returned when a policy lets the stream go no further. All
 // survivors before the line have been written.
@@ -69,6 +74,18 @@ func (e *UnclosedError) Error() string {
 	}
 	return fmt.Sprintf("%s line %d: a quote is not closed before the end of the input: what follows, %d bytes, %s as one record",
 		e.Input, e.Line, e.Bytes, became)
+}
+
+// CompressedError is returned for input that is compressed, and has no name that says
+// so.
+type CompressedError struct {
+	Input  string
+	Format string // and the command that unpacks it
+	Suffix string // of the names that say so
+}
+
+func (e *CompressedError) Error() string {
+	return fmt.Sprintf("read %s: it is compressed with %s", e.Input, e.Format)
 }
 
 func openError(name string, err error) error { return fmt.Errorf("open %s: %w", name, plain(err)) }

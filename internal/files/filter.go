@@ -49,6 +49,9 @@ type Outputs struct {
 	// Survivors is not nil. Diverted, if it is not, takes the diverted lines, and
 	// Duplicates a copy of each duplicate that is dropped or tagged.
 	Survivors, Diverted, Duplicates io.Writer
+	// Begin, if it is not nil, is called once, before anything is written to any of
+	// them. Until then the run has not started, and may fail to.
+	Begin func() error
 }
 
 // Progress is how far a filter is.
@@ -257,6 +260,12 @@ func (d *Door) write(c *chunk) error {
 // put writes to the outputs that there are, survivors last: who has seen those
 // finds what stood before them in the other files.
 func (d *Door) put(survivors, diverted, duplicates []byte) error {
+	if begin := d.to.Begin; begin != nil && len(survivors)+len(diverted)+len(duplicates) > 0 {
+		d.to.Begin = nil
+		if err := begin(); err != nil {
+			return err
+		}
+	}
 	for _, o := range []struct {
 		what string
 		to   io.Writer

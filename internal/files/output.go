@@ -26,14 +26,18 @@ type Output struct {
 	written string
 	file    *os.File
 	pack    io.WriteCloser // nil where it is not compressed
+	fresh   bool           // there was no file of the name that is written
+	begun   bool
 }
 
-// Create begins an output of that name, which is compressed if it ends in .gz or
-// .zst. A file that has the name is replaced in the end, not before.
+// Create opens an output of that name, which is compressed if it ends in .gz or
+// .zst. A file that has the name is replaced in the end, not before, and what an
+// earlier run has left is so when this one has something to write: see
+// [Output.Begin]. While another process writes the same output, it fails with
+// [ErrInUse].
 func Create(name string) (*Output, error) {
 	o := &Output{written: name}
 	mode := os.FileMode(0o666)
-	flags := os.O_WRONLY | os.O_APPEND
 	switch info, err := os.Stat(name); {
 	case err == nil && (!info.Mode().IsRegular() || filepath.Dir(name) == "/dev"):
 	case err == nil:
@@ -47,12 +51,14 @@ func Create(name string) (*Output, error) {
 	default:
 		return nil, createError(name, err)
 	}
+	var err error
 	if o.name != "" {
 		o.written = o.name + Partial
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		o.file, o.fresh, err = openLocked(o.written, mode)
+	} else {
+		o.file, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, mode)
 	}
-	var err error
-	if o.file, err = os.OpenFile(o.written, flags, mode); err != nil {
+	if err != nil {
 		return nil, createError(o.written, err)
 	}
 	if pack := packers[filepath.Ext(name)]; pack != nil {
@@ -61,6 +67,52 @@ func Create(name string) (*Output, error) {
 		}
 	}
 	return o, nil
+}
+
+// openLocked opens a file of that name to write it, and keeps others from it until it
+// is closed. fresh says that there was none.
+func openLocked(name string, mode os.FileMode) (file *os.File, fresh bool, err error) {
+	for {
+		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if fresh = err == nil; errors.Is(err, os.ErrExist) {
+			file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, mode)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if err := lockFile(file); errors.Is(err, errLocked) {
+			return nil, false, errors.Join(ErrInUse, file.Close())
+		} else if err != nil {
+			return nil, false, errors.Join(fmt.Errorf("lock it: %w", err), file.Close())
+		}
+		// Who had the lock until now may have given the file its final name.
+		ours, err := file.Stat()
+		if err != nil {
+			return nil, false, errors.Join(err, file.Close())
+		}
+		if named, err := os.Stat(name); err == nil && os.SameFile(ours, named) {
+			return file, fresh, nil
+		}
+		if err := file.Close(); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// Begin drops what an earlier run has left. It goes before the first Write, and after
+// all that can keep a run from starting: what it drops may be the only copy.
+func (o *Output) Begin() error {
+	if o.begun {
+		return nil
+	}
+	o.begun = true
+	if o.name == "" || o.fresh {
+		return nil
+	}
+	if err := o.file.Truncate(0); err != nil {
+		return createError(o.written, err)
+	}
+	return nil
 }
 
 // packers begin compressed output, by the suffix of its name. The encoder of zstd
@@ -89,24 +141,50 @@ func (o *Output) Write(p []byte) (n int, err error) {
 
 // Finish makes the output complete: all of it is on the disk under its name.
 func (o *Output) Finish() error {
-	err := o.endPack()
+	err := errors.Join(o.Begin(), o.endPack())
 	if o.name != "" && err == nil {
 		err = o.file.Sync()
 	}
-	if err = errors.Join(err, o.file.Close()); err != nil {
+	if err != nil || o.name == "" || !renamesOpen {
+		err = errors.Join(err, o.file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrOutput, o.written, plain(err))
 	}
 	if o.name == "" {
 		return nil
 	}
-	if err := os.Rename(o.written, o.name); err != nil {
+	// With the lock, where that is possible: else another run could begin the file
+	// anew while it gets its name.
+	err = os.Rename(o.written, o.name)
+	if renamesOpen {
+		err = errors.Join(err, o.file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("rename %s to %s: %w", o.written, o.name, plain(err))
+	}
+	o.written, o.name = o.name, ""
+	if err := syncFolder(filepath.Dir(o.written)); err != nil {
+		return fmt.Errorf("sync the folder of %s: %w", o.written, plain(err))
 	}
 	return nil
 }
 
-// Abandon ends the output as it is: incomplete, whatever the end of it says.
-func (o *Output) Abandon() { _ = errors.Join(o.endPack(), o.file.Close()) }
+// Abandon ends the output as it is: incomplete, whatever the end of it says. One that
+// has not begun leaves what it found.
+func (o *Output) Abandon() {
+	if o.begun {
+		_ = errors.Join(o.endPack(), o.file.Close())
+		return
+	}
+	if o.fresh && renamesOpen {
+		_ = os.Remove(o.written) // with the lock: it may be another's in a moment
+	}
+	_ = o.file.Close()
+	if o.fresh && !renamesOpen {
+		_ = os.Remove(o.written)
+	}
+}
 
 func (o *Output) endPack() error {
 	if o.pack == nil {
@@ -115,5 +193,5 @@ func (o *Output) endPack() error {
 	return o.pack.Close()
 }
 
-// Incomplete reports whether what is written so far has not the name it is to get.
-func (o *Output) Incomplete() bool { return o.name != "" }
+// Incomplete reports whether something is written that has not the name it is to get.
+func (o *Output) Incomplete() bool { return o.name != "" && o.begun }

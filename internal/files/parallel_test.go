@@ -113,7 +113,7 @@ func (x *told) check(t *testing.T, random *rand.Rand, workers int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts, err := door.Filter(t.Context(), Outputs{&out, &diverts, &doubles}, r, shard)
+		counts, err := door.Filter(t.Context(), Outputs{Survivors: &out, Diverted: &diverts, Duplicates: &doubles}, r, shard)
 		if err := errors.Join(err, counts.Check(), shard.Close()); err != nil {
 			t.Errorf("%d workers, chunks of %d, read %s: %v", workers, size, kind, err)
 		}
