@@ -232,7 +232,15 @@ func (s *filterSettings) shard(plan sizing.Plan, door *files.Door) (pipeline.Con
 func filterError(err error) error {
 	stopped := (*files.StoppedError)(nil)
 	unclosed := (*files.UnclosedError)(nil)
+	compressed := (*files.CompressedError)(nil)
 	switch {
+	case errors.As(err, &compressed):
+		name := compressed.Input
+		if name == "stdin" {
+			name = "FILE"
+		}
+		return withHint(err, fmt.Sprintf("give it a name that ends in %s, or unpack it before: `%s -dc %s | streamdedup filter`",
+			compressed.Suffix, compressed.Format, name))
 	case errors.Is(err, files.ErrLineTooLong):
 		return withHint(err, "is it text with line ends? --max-line SIZE allows longer lines")
 	case errors.Is(err, files.ErrDamaged):

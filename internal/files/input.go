@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ const Stdin = "-"
 // maxZstdWindow is the largest window of zstd that is opened, which is memory; it
 // is also what the zstd command opens unasked.
 const maxZstdWindow = 128 << 20
+
+// packedRead is how much is read of a gzip file at once.
+const packedRead = 64 << 10
 
 // input is one open file, or what came as [Config.Stdin].
 type input struct {
@@ -82,13 +86,7 @@ func (c counted) Read(p []byte) (int, error) {
 
 // unpackers open compressed input, by the suffix of its name.
 var unpackers = map[string]func(io.Reader) (io.ReadCloser, error){
-	".gz": func(src io.Reader) (io.ReadCloser, error) {
-		z, err := gzip.NewReader(src)
-		if err != nil {
-			return nil, err
-		}
-		return z, nil
-	},
+	".gz": newMembers,
 	".zst": func(src io.Reader) (io.ReadCloser, error) {
 		d, err := zstd.NewReader(src, zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
@@ -96,6 +94,59 @@ var unpackers = map[string]func(io.Reader) (io.ReadCloser, error){
 		}
 		return d.IOReadCloser(), nil
 	},
+}
+
+// members are the members of a gzip file, one after the other. Zero bytes may follow
+// the last one, as of a tape or a device: the gzip command takes them for padding, too.
+type members struct {
+	*gzip.Reader // of one member
+	src          *bufio.Reader
+}
+
+func newMembers(src io.Reader) (io.ReadCloser, error) {
+	m := &members{src: bufio.NewReaderSize(src, packedRead)}
+	var err error
+	if m.Reader, err = gzip.NewReader(m.src); err != nil {
+		return nil, err
+	}
+	m.Multistream(false)
+	return m, nil
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.Reader.Read(p)
+		if n > 0 && errors.Is(err, io.EOF) {
+			return n, nil // it is said again
+		} else if n > 0 || !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// next goes to the next member; [io.EOF] says that there is none.
+func (m *members) next() error {
+	first, err := m.src.Peek(1)
+	if err != nil {
+		return err
+	}
+	if first[0] != 0 {
+		if err := m.Reset(m.src); err != nil {
+			return noEOF(err)
+		}
+		m.Multistream(false)
+		return nil
+	}
+	for err == nil {
+		var b byte
+		if b, err = m.src.ReadByte(); err == nil && b != 0 {
+			return errors.New("something follows the zero bytes behind it")
+		}
+	}
+	return err
 }
 
 // unpacking is compressed input. It is opened with the first Read, since that
@@ -158,6 +209,30 @@ func (r noticing) Read(p []byte) (int, error) {
 	n, err := r.src.Read(p)
 	*r.some = *r.some || n > 0
 	return n, err
+}
+
+// magics are how compressed files begin.
+var magics = []struct {
+	text           []byte
+	format, suffix string
+}{
+	{[]byte("\x1f\x8b\x08"), "gzip", ".gz"},
+	{[]byte("\x28\xb5\x2f\xfd"), "zstd", ".zst"},
+}
+
+// longestMagic is how much of an input tells whether it is compressed.
+const longestMagic = 4
+
+// refuseCompressed fails for the start of an input that is compressed: its bytes are no
+// lines. more says that it is too short to tell.
+func refuseCompressed(name string, start []byte) (more bool, err error) {
+	for _, m := range magics {
+		if bytes.HasPrefix(start, m.text) {
+			return false, &CompressedError{name, m.format, m.suffix}
+		}
+		more = more || bytes.HasPrefix(m.text, start)
+	}
+	return more, nil
 }
 
 // withoutMark is text without the byte order mark at its start; more says that it

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/streamdedup/streamdedup/filter"
 )
@@ -74,6 +75,60 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 		counts, err := run(t.Context(), t, Config{Inputs: []string{name}}, &out, rules(t, 10_000, nil))
 		if err != nil || out.String() != text || counts.In != 6000 {
 			t.Errorf("two %s files in one: %v, %d lines in, %d bytes out", suffix, err, counts.In, out.Len())
+		}
+	}
+}
+
+// Zero bytes may follow gzip, and nothing else; nor may they stand between members.
+func TestZeroBytesMayFollowGzip(t *testing.T) {
+	f := func(what string, damaged bool, parts ...[]byte) {
+		t.Helper()
+		name := filepath.Join(t.TempDir(), "lines.gz")
+		if err := os.WriteFile(name, bytes.Join(parts, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		_, err := run(t.Context(), t, Config{Inputs: []string{name}}, &out, rules(t, 10, nil))
+		if errors.Is(err, ErrDamaged) != damaged || !damaged && err != nil {
+			t.Errorf("%s: error %v, want one: %v", what, err, damaged)
+		}
+		if want := "a\nb\n"; out.String() != want && (!damaged || len(parts) > 1 && out.String() != "a\n") {
+			t.Errorf("%s: %q out, want %q", what, out.String(), want)
+		}
+	}
+	a, b, both := packed(t, ".gz", "a\n"), packed(t, ".gz", "b\n"), packed(t, ".gz", "a\nb\n")
+	f("a zero", false, both, []byte{0})
+	f("zeros to the next block", false, both, make([]byte, 2*packedRead))
+	f("zeros behind two members", false, a, b, make([]byte, 512))
+	f("zeros between members", true, a, make([]byte, 512), b)
+	f("a one", true, both, []byte{1})
+	f("a one behind zeros", true, both, make([]byte, packedRead), []byte{1})
+	f("the start of another member", true, both, b[:5])
+	f("zeros alone", true, make([]byte, 512))
+}
+
+// Compressed bytes are no lines, where the name does not say what they are: however
+// the first of them come.
+func TestCompressedInputWithoutASuffixIsRefused(t *testing.T) {
+	for suffix := range packers {
+		whole := packed(t, suffix, "a\n")
+		for kind, src := range map[string]io.Reader{
+			"whole": bytes.NewReader(whole), "bytewise": iotest.OneByteReader(bytes.NewReader(whole)),
+		} {
+			var out strings.Builder
+			_, err := run(t.Context(), t, Config{Stdin: src}, &out, rules(t, 10, nil))
+			compressed := (*CompressedError)(nil)
+			if !errors.As(err, &compressed) || compressed.Suffix != suffix || compressed.Input != "stdin" || out.Len() > 0 {
+				t.Errorf("%s, read %s: error %v, %q out, want it refused", suffix, kind, err, out.String())
+			}
+		}
+		// Not all of the magic bytes are text.
+		for n := 1; n < longestMagic-1; n++ {
+			var out strings.Builder
+			in := string(whole[:n]) + "\n"
+			if _, err := run(t.Context(), t, Config{Stdin: iotest.OneByteReader(strings.NewReader(in))}, &out, rules(t, 10, nil)); err != nil || out.String() != in {
+				t.Errorf("%q: error %v, %q out", in, err, out.String())
+			}
 		}
 	}
 }

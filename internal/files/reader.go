@@ -37,11 +37,16 @@ func newReader(src *input, rows keys.TableKind, maxLine int) *reader {
 // begin reads the start of the input and drops a byte order mark there.
 func (r *reader) begin() {
 	r.rest = make([]byte, 0, firstRead)
-	for more := true; more; {
+	for more := true; more && r.failed == nil; {
 		r.rest = r.read(r.rest)
-		if r.rest, more = withoutMark(r.rest); r.failed != nil {
-			break
+		if r.rest, more = withoutMark(r.rest); r.src.packed {
+			continue
 		}
+		packed, err := refuseCompressed(r.src.name, r.rest)
+		if err != nil {
+			r.rest, r.failed = nil, err
+		}
+		more = more || packed
 	}
 }
 

@@ -48,9 +48,9 @@ func openStream(cfg *Config, broken <-chan struct{}) (*stream, error) {
 	// A typing error in the last name is better found before the first is read.
 	known := true
 	for _, name := range s.names {
-		size, err := sizeOf(name, cfg.Stdin)
+		size, err := look(name, cfg.Stdin)
 		if err != nil {
-			return s, openError(name, err)
+			return s, err
 		}
 		s.size += size
 		known = known && size > 0
@@ -67,22 +67,44 @@ func openStream(cfg *Config, broken <-chan struct{}) (*stream, error) {
 	return s, nil
 }
 
-// sizeOf is what there is to read, zero where nobody knows.
-func sizeOf(name string, stdin io.Reader) (int64, error) {
-	if name != Stdin {
-		info, err := os.Stat(name)
-		if err != nil {
-			return 0, err
+// look fails for an input that cannot be read. size is what there is to read, zero
+// where nobody knows: a pipe is not opened, somebody may wait for that.
+func look(name string, stdin io.Reader) (size int64, err error) {
+	if name == Stdin {
+		if file, ok := stdin.(*os.File); ok {
+			if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+				return info.Size(), nil
+			}
 		}
+		return 0, nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return 0, openError(name, err)
+	case info.IsDir():
+		return 0, openError(name, errFolder)
+	case !info.Mode().IsRegular():
+		return 0, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return 0, openError(name, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if Compressed(name) {
 		return info.Size(), nil
 	}
-	if file, ok := stdin.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			return info.Size(), nil
-		}
+	start := make([]byte, longestMagic)
+	n, err := io.ReadFull(file, start)
+	if err != nil && !errors.Is(noEOF(err), io.ErrUnexpectedEOF) {
+		return 0, fmt.Errorf("read %s: %w", name, plain(err))
 	}
-	return 0, nil
+	_, err = refuseCompressed(name, start[:n])
+	return info.Size(), err
 }
+
+var errFolder = errors.New("is a directory")
 
 // lock waits for the turn to read. It reports whether there is still reason to.
 func (s *stream) lock() bool {
