@@ -141,12 +141,26 @@ func (s *filterSettings) checkSpec(flag, spec string) error {
 	return nil
 }
 
+// checkTimeless refuses what does nothing where no line has a time.
+func (s *filterSettings) checkTimeless() error {
+	switch {
+	case s.onLate != pipeline.Pass:
+		return usagef("--on-late %s: without --time no line is late", s.onLate)
+	case s.refresh:
+		return usagef("--refresh: without --time no ID is forgotten")
+	case s.timeFormat != "auto":
+		return usagef("--time-format %s: without --time no line has a time", s.timeFormat)
+	}
+	return nil
+}
+
 // checkPolicies refuses to divert to nowhere, and what can never happen: who asks for
 // it believes that it does.
 func (s *filterSettings) checkPolicies() error {
-	if s.time == pipeline.TimeNone && s.onLate != pipeline.Pass {
-		return withHint(usagef("--on-late %s: without --time no line is late", s.onLate),
-			"--time json:NAME or column:NAME says where the time of a line is")
+	if s.time == pipeline.TimeNone {
+		if err := s.checkTimeless(); err != nil {
+			return withHint(err, "--time json:NAME or column:NAME says where the time of a line is")
+		}
 	}
 	diverts := false
 	for _, p := range []struct {

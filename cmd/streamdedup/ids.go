@@ -80,6 +80,9 @@ func (p presetValue) Set(name string) error {
 	if err != nil {
 		return didYouMean(err, name, presetNames())
 	}
+	if p.ids.preset != "" {
+		return fmt.Errorf("it is %s already: give one of them", p.ids.preset)
+	}
 	p.ids.preset, p.ids.keys = name, slices.Clone(preset.Specs)
 	if table := &p.ids.ids.Table.Kind; *table == keys.NoTable {
 		*table = preset.Table // else check compares them
