@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -95,6 +96,9 @@ func openError(name string, err error) error { return fmt.Errorf("open %s: %w", 
 func plain(err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path.Err
+	}
+	if link := (*os.LinkError)(nil); errors.As(err, &link) {
+		return link.Err
 	}
 	return err
 }

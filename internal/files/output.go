@@ -80,23 +80,34 @@ func openLocked(name string, mode os.FileMode) (file *os.File, fresh bool, err e
 		if err != nil {
 			return nil, false, err
 		}
-		if err := lockFile(file); errors.Is(err, errLocked) {
-			return nil, false, errors.Join(ErrInUse, file.Close())
-		} else if err != nil {
-			return nil, false, errors.Join(fmt.Errorf("lock it: %w", err), file.Close())
-		}
-		// Who had the lock until now may have given the file its final name.
-		ours, err := file.Stat()
-		if err != nil {
-			return nil, false, errors.Join(err, file.Close())
-		}
-		if named, err := os.Stat(name); err == nil && os.SameFile(ours, named) {
+		named, err := lockNamed(file, name)
+		if named {
 			return file, fresh, nil
 		}
-		if err := file.Close(); err != nil {
+		if err = errors.Join(err, file.Close()); err != nil {
 			return nil, false, err
 		}
 	}
+}
+
+// lockNamed locks a file that was opened by that name. named is false for one that has
+// it no longer: who had the lock until now may have given the file its final name.
+func lockNamed(file *os.File, name string) (named bool, err error) {
+	switch err := lockFile(file); {
+	case errors.Is(err, errLocked):
+		return false, ErrInUse
+	case err != nil:
+		return false, fmt.Errorf("lock it: %w", err)
+	}
+	opened, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	now, err := os.Stat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(opened, now), err
 }
 
 // Begin drops what an earlier run has left. It goes before the first Write, and after

@@ -121,8 +121,39 @@ func TestAnOutputHasOneWriter(t *testing.T) {
 	third.Abandon()
 }
 
-// Who takes the lock from the one before has the file of the name, and not the one that
-// was just renamed: each file that is complete is of one writer.
+// Who opens a file just before it gets its final name, and locks it just after, does not
+// write to what is complete.
+func TestALockIsOfTheFileThatHasTheName(t *testing.T) {
+	if !renamesOpen {
+		t.Skip("an open file cannot be renamed here")
+	}
+	name := filepath.Join(t.TempDir(), "out")
+	first := create(t, name)
+	write(t, first, "first\n")
+	late, err := os.OpenFile(name+Partial, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if named, err := lockNamed(late, name+Partial); named || err != nil {
+		t.Errorf("a file that was renamed: %v, %v, want it not to have the name", named, err)
+	}
+	second := create(t, name)
+	defer second.Abandon()
+	if named, err := lockNamed(late, name+Partial); named || err != nil {
+		t.Errorf("a file that was renamed, and there is another: %v, %v, want it not to have the name", named, err)
+	}
+	if named, err := lockNamed(late, name); !named || err != nil {
+		t.Errorf("a file under its name: %v, %v", named, err)
+	}
+	if err := late.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each file that is complete is of one writer, however many there are.
 func TestAnOutputIsOfOneWriterAlone(t *testing.T) {
 	if !renamesOpen {
 		t.Skip("a file that is read cannot be replaced here")
