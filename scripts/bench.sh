@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures what README.md and docs/BENCHMARKS.md say, and writes it there: the
-# engine in memory, the whole path on a broker, and a restore. Run nothing else
-# meanwhile.
+# engine in memory, the search for IDs, the whole path on a broker, and a restore.
+# Run nothing else meanwhile.
 #
 #   scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]
 #
@@ -29,6 +29,11 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 build/bin/streamdedup bench engine --memory "$memory" --fpr 0.01 >"$out/engine"
+go test -run '^$' -bench '^Benchmark(Extract|ExtractOptions|Odd)$' -benchmem ./internal/keys >"$out/log"
+awk '/^BenchmarkExtract/ { sub(/^BenchmarkExtract(Options)?\//, ""); sub(/-[0-9]+ /, " ")
+	printf "%-40s %8.1f ns %4s allocations\n", $1, $3, $(NF - 1) }' "$out/log" >"$out/ids"
+awk '/^BenchmarkOdd/ { sub(/^BenchmarkOdd\/one-percent=/, ""); sub(/-[0-9]+ /, " ")
+	for (i = 2; i < NF; i++) if ($(i + 1) == "%cost") printf "1%% of records with %-10s %7.1f%% of the throughput in bytes\n", $1 ":", $i }' "$out/log" >"$out/odd"
 STREAMDEDUP_REQUIRE_KAFKA=1 STREAMDEDUP_LONG=1 KAFKA_BROKERS=$brokers go test -count=1 -timeout 20m -v \
 	-run '^TestRestoreOfManyIDs$' ./internal/e2e >"$out/log"
 sed -n 's/^.*figure: //p' "$out/log" >"$out/restore"
@@ -56,6 +61,20 @@ TEXT
 	cat <<'TEXT'
 
 A random line is what the memory allows: one random line of 64 bytes, read, changed and written, for each step.
+
+## An ID is found
+
+From the value of a record to the hash of its ID, one core, the same record again and again; the hash is in it. `BenchmarkExtract`, `BenchmarkExtractOptions`.
+
+TEXT
+	block ids
+	cat <<'TEXT'
+
+What odd records cost a stream of others, in turns with one that has none; less than nothing is a gain. `BenchmarkOdd`.
+
+TEXT
+	block odd
+	cat <<'TEXT'
 
 ## The whole path, on a real Kafka
 
