@@ -22,9 +22,6 @@ var (
 	ErrDamaged = errors.New("compressed data is damaged or cut short")
 )
 
-// errLocked says that the lock of a file is another's.
-var errLocked = errors.New("locked")
-
 // StoppedError is returned when a policy lets the stream go no further. All
 // survivors before the line have been written.
 type StoppedError struct {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/streamdedup/streamdedup/internal/durable"
 )
 
 // Partial is the suffix of an output that is not complete.
@@ -93,8 +95,8 @@ func openLocked(name string, mode os.FileMode) (file *os.File, fresh bool, err e
 // lockNamed locks a file that was opened by that name. named is false for one that has
 // it no longer: who had the lock until now may have given the file its final name.
 func lockNamed(file *os.File, name string) (named bool, err error) {
-	switch err := lockFile(file); {
-	case errors.Is(err, errLocked):
+	switch err := durable.Lock(file); {
+	case errors.Is(err, durable.ErrLocked):
 		return false, ErrInUse
 	case err != nil:
 		return false, fmt.Errorf("lock it: %w", err)
@@ -156,7 +158,7 @@ func (o *Output) Finish() error {
 	if o.name != "" && err == nil {
 		err = o.file.Sync()
 	}
-	if err != nil || o.name == "" || !renamesOpen {
+	if err != nil || o.name == "" || !durable.RenamesOpen {
 		err = errors.Join(err, o.file.Close())
 	}
 	if err != nil {
@@ -168,14 +170,14 @@ func (o *Output) Finish() error {
 	// With the lock, where that is possible: else another run could begin the file
 	// anew while it gets its name.
 	err = os.Rename(o.written, o.name)
-	if renamesOpen {
+	if durable.RenamesOpen {
 		err = errors.Join(err, o.file.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("rename %s to %s: %w", o.written, o.name, plain(err))
 	}
 	o.written, o.name = o.name, ""
-	if err := syncFolder(filepath.Dir(o.written)); err != nil {
+	if err := durable.SyncFolder(filepath.Dir(o.written)); err != nil {
 		return fmt.Errorf("sync the folder of %s: %w", o.written, plain(err))
 	}
 	return nil
@@ -188,11 +190,11 @@ func (o *Output) Abandon() {
 		_ = errors.Join(o.endPack(), o.file.Close())
 		return
 	}
-	if o.fresh && renamesOpen {
+	if o.fresh && durable.RenamesOpen {
 		_ = os.Remove(o.written) // with the lock: it may be another's in a moment
 	}
 	_ = o.file.Close()
-	if o.fresh && !renamesOpen {
+	if o.fresh && !durable.RenamesOpen {
 		_ = os.Remove(o.written)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/streamdedup/streamdedup/internal/durable"
 )
 
 // wantFile wants a file with that text, none where it is "".
@@ -124,7 +126,7 @@ func TestAnOutputHasOneWriter(t *testing.T) {
 // Who opens a file just before it gets its final name, and locks it just after, does not
 // write to what is complete.
 func TestALockIsOfTheFileThatHasTheName(t *testing.T) {
-	if !renamesOpen {
+	if !durable.RenamesOpen {
 		t.Skip("an open file cannot be renamed here")
 	}
 	name := filepath.Join(t.TempDir(), "out")
@@ -155,7 +157,7 @@ func TestALockIsOfTheFileThatHasTheName(t *testing.T) {
 
 // Each file that is complete is of one writer, however many there are.
 func TestAnOutputIsOfOneWriterAlone(t *testing.T) {
-	if !renamesOpen {
+	if !durable.RenamesOpen {
 		t.Skip("a file that is read cannot be replaced here")
 	}
 	name := filepath.Join(t.TempDir(), "out")

@@ -19,9 +19,10 @@ const anything = "..."
 // package may import of this module. An arrow points to a lower layer only, and
 // adapters do not know each other. Test files are free: they do not ship.
 var houseMap = map[string][]string{
-	// What remembers; which CPU a thread runs on.
+	// What remembers; which CPU a thread runs on; locks and names of files.
 	"filter":            nil,
 	"internal/affinity": nil,
+	"internal/durable":  nil,
 
 	// A set that forgets by time; from a record to its hash.
 	"window":        {"filter"},
@@ -34,9 +35,9 @@ var houseMap = map[string][]string{
 	// Adapters: Kafka, durable state, HTTP, files, exact audit, made-up
 	// streams, a broker inside the process.
 	"internal/kafkaio":  {"filter", "window", "internal/keys", "pipeline"},
-	"internal/state":    {"filter", "window", "internal/keys", "pipeline"},
+	"internal/state":    {"filter", "window", "internal/keys", "pipeline", "internal/durable"},
 	"internal/admin":    {"filter", "window", "internal/keys", "pipeline"},
-	"internal/files":    {"filter", "window", "internal/keys", "pipeline"},
+	"internal/files":    {"filter", "window", "internal/keys", "pipeline", "internal/durable"},
 	"internal/audit":    {"filter", "window", "internal/keys"},
 	"internal/workload": {"filter", "window", "internal/keys"},
 	"internal/embedded": nil,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/streamdedup/streamdedup/internal/durable"
 )
 
 // Error is a failure that an operator can do something about.
@@ -27,7 +29,7 @@ func (e *Error) Hint() string { return e.hint }
 func failed(cause error, format string, args ...any) error {
 	err := fmt.Errorf(format+": %w", append(args, plain(cause))...)
 	switch {
-	case errors.Is(cause, errLocked):
+	case errors.Is(cause, durable.ErrLocked):
 		return &Error{err, "give each process an --instance or a --state-dir of its own, or wait until the other has ended"}
 	case errors.Is(cause, syscall.EROFS):
 		return &Error{err, "mount the file system for writing, or name another folder with --state-dir"}

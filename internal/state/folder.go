@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/streamdedup/streamdedup/internal/durable"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -20,10 +21,7 @@ import (
 // disk that damages it.
 const kept = 2
 
-var (
-	errLocked = errors.New("another process has it")
-	errClosed = errors.New("the state folder is closed")
-)
+var errClosed = errors.New("the state folder is closed")
 
 // Config is what a folder needs to know.
 type Config struct {
@@ -85,8 +83,8 @@ func (f *Folder) open() error {
 		return err
 	}
 	f.lock = lock
-	if err := lockFile(lock); err != nil {
-		if pid := readOwner(f.path).PID; errors.Is(err, errLocked) && pid != 0 {
+	if err := durable.Lock(lock); err != nil {
+		if pid := readOwner(f.path).PID; errors.Is(err, durable.ErrLocked) && pid != 0 {
 			return fmt.Errorf("%w (process %d)", err, pid)
 		}
 		return fmt.Errorf("lock it: %w", err)
@@ -109,7 +107,7 @@ func makeFolder(path string) error {
 	} else if err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return durable.SyncFolder(filepath.Dir(path))
 }
 
 // clear removes what is left unfinished and finds the last sequence number.
@@ -245,7 +243,7 @@ func (f *Folder) remove(all []entry) error {
 			return failed(err, "remove checkpoint %s", e.path)
 		}
 	}
-	if err := syncFolder(f.path); err != nil {
+	if err := durable.SyncFolder(f.path); err != nil {
 		return failed(err, "flush state folder %s", f.path)
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/streamdedup/streamdedup/internal/durable"
 )
 
 // childDir is set in a process that a test starts: the folder to open. childTask
@@ -113,7 +115,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 	_, err := Open(configOf(dir, io.Discard))
 	var hinted *Error
-	if !errors.Is(err, errLocked) || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "--instance") {
+	if !errors.Is(err, durable.ErrLocked) || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "--instance") {
 		t.Fatalf("the second got %v", err)
 	}
 	for _, want := range []string{dir, fmt.Sprintf("process %d", first.cmd.Process.Pid)} {
@@ -121,7 +123,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 			t.Errorf("%q is not in %q", want, err)
 		}
 	}
-	if got := start(t, dir, "hold").line(); !strings.Contains(got, errLocked.Error()) {
+	if got := start(t, dir, "hold").line(); !strings.Contains(got, durable.ErrLocked.Error()) {
 		t.Errorf("the third said %q", got)
 	}
 	other := configOf(dir, io.Discard)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/streamdedup/streamdedup/internal/durable"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -137,7 +138,7 @@ func (w *Writer) publish() error {
 	if err := os.Rename(w.path, filepath.Join(w.folder.path, fileName(shardName(w.partition), sequence))); err != nil {
 		return err
 	}
-	return syncFolder(w.folder.path)
+	return durable.SyncFolder(w.folder.path)
 }
 
 // Abort leaves nothing behind. After Finish, or an error, it does nothing.

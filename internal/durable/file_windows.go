@@ -1,4 +1,4 @@
-package state
+package durable
 
 import (
 	"errors"
@@ -7,22 +7,21 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile takes the lock, or fails with errLocked. It is the open file's, so it
+// RenamesOpen is whether a file can be renamed and removed while it is open.
+const RenamesOpen = false
+
+// Lock takes the lock, or fails with ErrLocked. It is the open file's, so it
 // ends with the process, however that ends.
-func lockFile(f *os.File) error {
+func Lock(f *os.File) error {
 	// A byte far behind the text: what is locked cannot be read by others.
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }
 
-// syncFolder does nothing: NTFS logs its names itself, and there is no such call.
-func syncFolder(string) error { return nil }
-
-func isFull(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
-}
+// SyncFolder does nothing: NTFS logs its names itself, and there is no such call.
+func SyncFolder(string) error { return nil }

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package files
+package durable
 
 import (
 	"errors"
@@ -9,26 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renamesOpen is whether a file can be renamed and removed while it is open.
-const renamesOpen = true
+// RenamesOpen is whether a file can be renamed and removed while it is open.
+const RenamesOpen = true
 
-// lockFile takes the lock, or fails with errLocked. It is the open file's, not
+// Lock takes the lock, or fails with ErrLocked. It is the open file's, not
 // the name's, so it ends with the process, however that ends.
-func lockFile(f *os.File) error {
+func Lock(f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return errLocked
+			return ErrLocked
 		default:
 			return err
 		}
 	}
 }
 
-// syncFolder makes durable which names a folder has.
-func syncFolder(path string) error {
+// SyncFolder makes durable which names a folder has.
+func SyncFolder(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
