@@ -198,7 +198,7 @@ func TestCase_KEY_01(t *testing.T) {
 		s.write(&kgo.Record{Value: []byte(`{"event_id":"next"}`), Timestamp: time.Now()})
 		d := s.run("on-missing=fail")
 		d.ends(1) // it was the only partition
-		d.line("error: ", fmt.Sprintf("%s/0", s.in), "offset 0", "missing")
+		d.line("error: ", fmt.Sprintf("%s/0", s.in), "offset 0", "record without an ID")
 		d.line("hint: ", "--on-missing pass")
 		if strings.Contains(d.stderr.String(), `{"in":`) {
 			t.Error("it sums up a run that committed nothing")
