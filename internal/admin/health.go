@@ -64,6 +64,7 @@ func (m *Metrics) Warnings() []Warning {
 	if s == nil {
 		return nil
 	}
+	standstills, recent := source.standstills(), m.recent.counts()
 	var found []Warning
 	for check := range checks {
 		for i := range s.Partitions {
@@ -71,12 +72,12 @@ func (m *Metrics) Warnings() []Warning {
 				found = append(found, Warning{check, s.Partitions[i].Partition, text})
 			}
 		}
-		for _, at := range source.standstills() {
+		for _, at := range standstills {
 			if check == CheckBlocked && at.OpenTransaction || check == CheckStandstill && !at.OpenTransaction {
 				found = append(found, Warning{check, at.Partition, at.String()})
 			}
 		}
-		if text := m.ofAll(check, s, source); text != "" {
+		if text := ofAll(check, &recent, &s.Counts, source); text != "" {
 			found = append(found, Warning{check, pipeline.Partition{}, text})
 		}
 	}
@@ -108,20 +109,20 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 	return ""
 }
 
-// ofAll is what a check finds in the records of all partitions, or "".
-func (m *Metrics) ofAll(check Check, s *pipeline.Snapshot, source *Source) string {
-	c := m.recent.counts()
+// ofAll is what a check finds in the records of all partitions, the recent ones and
+// those since the start, or "".
+func ofAll(check Check, c, all *pipeline.Counts, source *Source) string {
 	switch check {
 	case CheckMeasured:
 		// A minute has few of the sample. Since the start there are more, and a rate that
 		// has become too high long ago is among them.
-		return cmp.Or(tooMany(&c.Audit, source.Budget), tooMany(&s.Counts.Audit, source.Budget))
+		return cmp.Or(tooMany(&c.Audit, source.Budget), tooMany(&all.Audit, source.Budget))
 	case CheckClashes:
 		return clashing(&c.Audit)
 	case CheckNoID:
-		return WithoutID(&c)
+		return WithoutID(c)
 	case CheckNoTime:
-		return WithoutTime(&c, source.Info.Time)
+		return WithoutTime(c, source.Info.Time)
 	case CheckAhead:
 		if n := c.Marked(pipeline.Ahead); most(n, c.In) {
 			return fmt.Sprintf("%d of %d records are ahead of the clock: whose is wrong, the producers' or ours?", n, c.In)
