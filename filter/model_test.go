@@ -79,22 +79,26 @@ func (e *eager) rotate() {
 	}
 }
 
+// murmur and stafford are the finalisers by which a hash is spread, written from their
+// authors' constants for the models of the tests.
+func murmur(x uint64) uint64 {
+	for _, m := range []uint64{0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53} {
+		x ^= x >> 33
+		x *= m
+	}
+	return x ^ x>>33
+}
+
+func stafford(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // places are pointers to the cells of h.
 func (e *eager) places(h Hash) (cells []*byte) {
-	murmur := func(x uint64) uint64 {
-		for _, m := range []uint64{0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53} {
-			x ^= x >> 33
-			x *= m
-		}
-		return x ^ x>>33
-	}
-	stafford := func(x uint64) uint64 {
-		x ^= x >> 30
-		x *= 0xbf58476d1ce4e5b9
-		x ^= x >> 27
-		x *= 0x94d049bb133111eb
-		return x ^ x>>31
-	}
 	for j := range e.LinesPerKey {
 		x := uint64(h)
 		for range j + 1 {

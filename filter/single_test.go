@@ -16,20 +16,6 @@ type plainSingle struct {
 
 // places are the numbers of the bits of h.
 func (p *plainSingle) places(h Hash) (places []uint64) {
-	murmur := func(x uint64) uint64 {
-		for _, m := range []uint64{0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53} {
-			x ^= x >> 33
-			x *= m
-		}
-		return x ^ x>>33
-	}
-	stafford := func(x uint64) uint64 {
-		x ^= x >> 30
-		x *= 0xbf58476d1ce4e5b9
-		x ^= x >> 27
-		x *= 0x94d049bb133111eb
-		return x ^ x>>31
-	}
 	for j := range uint64(2) {
 		x := murmur(uint64(h) + (j+1)*0x9e3779b97f4a7c15)
 		n := new(big.Int).SetUint64(x)
