@@ -1,0 +1,98 @@
+package sizing
+
+import (
+	"math"
+	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
+)
+
+// IO is what passes through one process. A zero field stands for run's default.
+type IO struct {
+	// Partitions are those that the process holds of the plan's; 0 is all of them.
+	Partitions int
+	// RecordsPerSecond is the most that it reads, duplicates included; 0 is as fast as
+	// one process is while it catches up.
+	RecordsPerSecond float64
+	// RecordBytes are key, value and headers of an average record; 0 is DefaultRecordBytes.
+	RecordBytes int
+	// CommitInterval is the time between two commits; 0 is 200 ms.
+	CommitInterval time.Duration
+}
+
+// DefaultRecordBytes is a record where nobody said how large they are: a click with an
+// ID, a time and some members more, in JSON.
+const DefaultRecordBytes = 230
+
+// Process is the memory of one process that runs a plan: what it takes at its peak,
+// while it catches up.
+type Process struct {
+	Filters  uint64 `json:"filters"`  // of its partitions, as allocated, outside of Go's heap
+	Journals uint64 `json:"journals"` // undo of the open cycle, on Go's heap
+	Kafka    uint64 `json:"kafka"`    // what was read and what is written, on Go's heap
+	Heap     uint64 `json:"heap"`     // the rest of Go's memory: code, stacks, tables, garbage
+}
+
+// Bytes is the peak of the whole process.
+func (p Process) Bytes() uint64 { return p.Filters + p.Journals + p.Kafka + p.Heap }
+
+const (
+	// catchingUp is what one process reads a second while there is more to read.
+	catchingUp = 1e6
+	// cycleRecords and cycleBytes are the most that a cycle holds before it commits
+	// early; package pipeline has the same.
+	cycleRecords, cycleBytes = 1 << 20, 128 << 20
+	// recordOverhead is what a record takes besides its own bytes, from the client's
+	// record to its outcome.
+	recordOverhead = 320
+	// minJournal is what a cycle may always journal, however small the filters.
+	minJournal = 1 << 20
+	// fetched is what lies in answers of the brokers, and written what the client keeps
+	// of records on their way to the output.
+	fetched, written = 32 << 20, 16 << 20
+	// baseHeap is a process with nothing to do: code, runtime, connections, metrics.
+	baseHeap = 64 << 20
+	// partitionHeap is what a partition takes besides its filter: the sample of the
+	// audit, the window's shape, buffers of the changelog and of a checkpoint.
+	partitionHeap = 256 << 10
+)
+
+// Process is the memory of a process that runs the plan with so much passing through.
+// The plan's journal is a bound; a cycle of few records does not come near it.
+func (p Plan) Process(io IO) Process {
+	if io.Partitions == 0 {
+		io.Partitions = p.Workload.Partitions
+	}
+	if io.RecordsPerSecond == 0 {
+		io.RecordsPerSecond = catchingUp
+	}
+	if io.RecordBytes == 0 {
+		io.RecordBytes = DefaultRecordBytes
+	}
+	if io.CommitInterval == 0 {
+		io.CommitInterval = 200 * time.Millisecond
+	}
+	held := uint64(io.Partitions)
+	records := math.Min(io.RecordsPerSecond*io.CommitInterval.Seconds(), cycleRecords)
+	cycle := math.Min(records*float64(io.RecordBytes+recordOverhead), cycleBytes)
+	journal := records * float64(p.journalBytesAnID())
+	return Process{
+		Filters:  held * p.BytesPerPartition,
+		Journals: min(held*max(p.JournalBytesPerPartition, minJournal), uint64(journal)),
+		Kafka:    fetched + written + uint64(cycle),
+		Heap:     baseHeap + held*partitionHeap,
+	}
+}
+
+// journalBytesAnID is the most that undoing one new ID takes: the old bytes of each of
+// its lines, which right after a rotation are all cleaned, and the bits that it set.
+func (p Plan) journalBytesAnID() uint64 {
+	const word = 8
+	switch p.Workload.Kind {
+	case Sliced:
+		return uint64(p.Sliced.LinesPerKey)*(filter.LineBytes+word) + 2*word
+	case Single:
+		return 2 * word
+	}
+	return uint64(p.Classic.Hashes) * word
+}

@@ -1,0 +1,28 @@
+package sizing
+
+import "testing"
+
+func TestProcess_Parts(t *testing.T) {
+	t.Parallel()
+	w := billion
+	w.Partitions = 8
+	p := solve(t, w)
+	all := p.Process(IO{})
+	if all.Filters != p.Bytes || all.Bytes() != all.Filters+all.Journals+all.Kafka+all.Heap {
+		t.Errorf("%+v of a plan of %d bytes", all, p.Bytes)
+	}
+	half := p.Process(IO{Partitions: 4})
+	if half.Filters != p.Bytes/2 || half.Heap >= all.Heap {
+		t.Errorf("half of the partitions take %+v, all of them %+v", half, all)
+	}
+	if slow := p.Process(IO{RecordsPerSecond: 1000}); slow.Kafka >= all.Kafka || slow.Journals >= all.Journals {
+		t.Errorf("at 1,000 records a second %+v, catching up %+v", slow, all)
+	}
+	if large := p.Process(IO{RecordBytes: 1 << 20}); large.Kafka > fetched+written+cycleBytes {
+		t.Errorf("large records take %+v: a cycle ends before", large)
+	}
+	w.Elements = 1000
+	if small := solve(t, w).Process(IO{}); small.Journals > 8*minJournal {
+		t.Errorf("small filters have journals of %d bytes", small.Journals)
+	}
+}
