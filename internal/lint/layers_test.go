@@ -19,10 +19,11 @@ const anything = "..."
 // package may import of this module. An arrow points to a lower layer only, and
 // adapters do not know each other. Test files are free: they do not ship.
 var houseMap = map[string][]string{
-	// What remembers; which CPU a thread runs on; locks and names of files.
+	// What remembers; which CPU a thread runs on; locks and names of files; drawings.
 	"filter":            nil,
 	"internal/affinity": nil,
 	"internal/durable":  nil,
+	"internal/chart":    nil,
 
 	// A set that forgets by time; from a record to its hash.
 	"window":        {"filter"},
@@ -46,6 +47,7 @@ var houseMap = map[string][]string{
 	"bench": {
 		"filter", "window", "internal/keys", "pipeline", "sizing",
 		"internal/kafkaio", "internal/state", "internal/admin", "internal/files", "internal/audit", "internal/workload", "internal/embedded",
+		"internal/chart",
 	},
 
 	// The command wires all of it.
