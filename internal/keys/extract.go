@@ -33,7 +33,7 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 	if len(specs) == 0 {
 		return nil, errors.New("parse key specs: there is none: known are " + knownKinds)
 	}
-	e := &Extractor{sum: hasher{seed: seed}}
+	e := &Extractor{sum: hasher{seed: seed, single: len(specs) == 1}}
 	var paths [][]segment
 	var wanted []int
 	for _, s := range specs {

@@ -56,22 +56,41 @@ const lengthBits = 56
 
 // hasher hashes an ID: a 64-bit xxhash with the seed over, for each part, eight
 // bytes (little endian) of its kind and its decoded length, then its decoded
-// bytes. Streaming the parts costs no more than collecting them in a buffer for
-// one Sum64: 28 and 34 ns for a UUID.
+// bytes. One part alone, which most IDs are, is hashed where it lies: 13 ns for a
+// UUID, where streaming the parts takes 28 and collecting them in a buffer for one
+// Sum64 takes 34.
 //
 // It has one owner: no method may run concurrently with another.
 type hasher struct {
 	seed   uint64
+	single bool   // there is one part
+	whole  bool   // it was hashed where it lies, which gave hash
+	hash   uint64
 	digest xxhash.Digest
 	word   [8]byte
 	char   [maxChar]byte // one decoded escape
 }
 
+// longAlone is the length above which the library, which is assembly, is faster.
+const longAlone = 512
+
 // reset begins a new ID.
-func (h *hasher) reset() { h.digest.ResetWithSeed(h.seed) }
+func (h *hasher) reset() {
+	h.whole = false
+	if !h.single {
+		h.digest.ResetWithSeed(h.seed)
+	}
+}
 
 // add appends a part, which must be one that can be an ID's.
 func (h *hasher) add(p *part) {
+	if h.single {
+		if h.whole = !p.escaped && len(p.bytes) <= longAlone; h.whole {
+			h.hash = sumOne(h.seed, uint64(p.kind)<<lengthBits|uint64(len(p.bytes)), p.bytes)
+			return
+		}
+		h.digest.ResetWithSeed(h.seed)
+	}
 	if !p.escaped {
 		h.prefix(p.kind, len(p.bytes))
 		h.write(p.bytes)
@@ -96,4 +115,9 @@ func (h *hasher) write(b []byte) {
 	_, _ = h.digest.Write(b) // never fails
 }
 
-func (h *hasher) sum() filter.Hash { return filter.Hash(h.digest.Sum64()) }
+func (h *hasher) sum() filter.Hash {
+	if h.whole {
+		return filter.Hash(h.hash)
+	}
+	return filter.Hash(h.digest.Sum64())
+}
