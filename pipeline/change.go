@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/window"
@@ -205,13 +206,24 @@ func (l *changeLog) take(b *window.Batch) {
 	from := 0
 	for _, run := range b.Runs {
 		into := l.run(run)
-		for i, learned := range b.Learn[from:run.To] {
-			if learned {
-				into.Hashes = append(into.Hashes, b.Hashes[from+i])
-			}
-		}
+		into.Hashes = appendLearned(into.Hashes, b.Hashes[from:run.To], b.Learn[from:run.To])
 		from = run.To
 	}
+}
+
+// appendLearned appends the hashes that were learned. Each is written and only those
+// are kept, since a branch for each would be guessed wrong now and then.
+func appendLearned(to, hashes []filter.Hash, learn []bool) []filter.Hash {
+	n := len(to)
+	to = slices.Grow(to, len(hashes))[:n+len(hashes)]
+	learn = learn[:len(hashes)]
+	for i, h := range hashes {
+		to[n] = h
+		if learn[i] {
+			n++
+		}
+	}
+	return to[:n]
 }
 
 // run is the last run, or a new one, for what is learned in this.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
 // Counts is how many records got which outcome. The zero value counts none.
@@ -71,6 +72,23 @@ func (c *Counts) add(o Outcome) {
 		c.Ages[bits.TrailingZeros8(o.Age)]++
 	}
 	c.mark(o.Marks)
+}
+
+// addUnique counts n outcomes that are the zero Outcome: new, sent out, not marked.
+func (c *Counts) addUnique(n uint64) {
+	c.In += n
+	c.Verdicts[Unique] += n
+	c.Fates[Out] += n
+}
+
+// found counts what a record's ID has to say beside the outcome.
+func (c *Counts) found(f keys.Outcome, repeated bool) {
+	if f == keys.Unsupported {
+		c.Unsupported++
+	}
+	if repeated {
+		c.RepeatedHeaders++
+	}
 }
 
 // mark counts marks that were given after the outcome was counted.

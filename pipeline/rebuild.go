@@ -76,24 +76,16 @@ func (r *Rebuild) Learn(b *Batch) {
 }
 
 func (r *Rebuild) chunk(b *Batch, from, to int) {
-	x := &r.shard.scratch
-	n := to - from
-	for i := range n {
-		record := &b.Records[from+i]
-		hash, found := r.shard.extractor.Hash(record)
-		x.offsets[i], x.hashes[i], x.times[i] = b.Offsets[from+i], hash, window.NoTime
+	ids := &r.shard.scratch.found
+	// Under --time arrival the time of the first reading is gone, and none stands for
+	// it. The record was not late then: that clock is the stream's own.
+	r.shard.find(b.Records[from:to], window.NoTime, ids)
+	learn := r.learn[:to-from]
+	for i, found := range ids.found {
 		// Which copy of an allowed ID was let through the input does not say.
-		r.learn[i] = found == keys.Found && (b.Oversize == nil || !b.Oversize[from+i]) && !r.shard.allow.has(hash)
-		if r.shard.clock == nil {
-			continue
-		}
-		// Under --time arrival the time of the first reading is gone. It was not
-		// late then: that clock is the stream's own.
-		if t, ok := r.shard.clock.Time(record, window.NoTime); ok {
-			x.times[i] = t
-		}
+		learn[i] = found == keys.Found && (b.Oversize == nil || !b.Oversize[from+i]) && !r.shard.allow.has(ids.hashes[i])
 	}
-	r.window.Learn(x.offsets[:n], x.times[:n], x.hashes[:n], r.learn[:n])
+	r.window.Learn(b.Offsets[from:to], ids.times, ids.hashes, learn)
 }
 
 // LearnChange takes a change, or a part of one. It fails with [ErrForeignState]

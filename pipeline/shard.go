@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/keys"
@@ -23,7 +24,8 @@ type Shard struct {
 	allow  allowList
 	set    filter.Set
 	window *window.Window
-	print  string // fingerprint
+	print  string       // fingerprint
+	shown  window.Marks // all but no_time where nobody asked for the time
 
 	partition Partition
 	start     int64   // where the oldest cycle that is not committed began
@@ -43,16 +45,14 @@ type Shard struct {
 
 // scratch is the memory behind a window.Batch, and what pass 1 found.
 type scratch struct {
-	offsets [chunk]int64
-	times   [chunk]int64
-	hashes  [chunk]filter.Hash
+	ids     identities // of the chunk: views into found, or into what came with the batch
+	found   identities
+	hashes  [chunk]filter.Hash // those to look for, where they are not those of the IDs
 	hasID   [chunk]bool
 	noLearn [chunk]bool
 	learn   [chunk]bool
 	ages    [chunk]uint8
 	marks   [chunk]window.Marks
-	found   [chunk]keys.Outcome
-	repeats [chunk]bool // a header of the ID's
 }
 
 // NewShard makes the shard of p, which has seen nothing. Cold says that it
@@ -84,6 +84,10 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	s := &Shard{
 		rules: cfg, finder: finder, allow: newAllowList(cfg.Allow), partition: p,
 		log: changeLog{on: cfg.LogChanges}, sample: newSample(cfg.Window.GenerationCapacity),
+		shown: ^window.Marks(0),
+	}
+	if s.clock == nil {
+		s.shown = ^window.MarkNoTime
 	}
 	if s.print, err = cfg.Fingerprint(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
@@ -98,7 +102,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 // It stops early, and says so in b.Stopped, where a policy or the output lets
 // the partition go no further; of batches after that it judges nothing.
 func (s *Shard) Process(b *Batch) {
-	b.Outcomes = b.Outcomes[:0]
+	b.Outcomes = slices.Grow(b.Outcomes[:0], len(b.Records))
 	b.Counts = Counts{}
 	b.Slice = s.rules.Window.Slice()
 	b.Stopped = s.stopped
@@ -128,62 +132,74 @@ func (s *Shard) judge(b *Batch, from, to int) int {
 		stop = s.stop(b, from+observed, windowReason(full), nil)
 	}
 	b.Stopped = stop
-	x := &s.scratch
-	for i := range observed {
-		o := s.outcome(x.found[i], x.ages[i], x.marks[i], s.tooLarge(b, from+i))
-		if x.found[i] == keys.Unsupported {
-			b.Counts.Unsupported++
-		}
-		if x.repeats[i] {
-			b.Counts.RepeatedHeaders++
-		}
-		b.Counts.add(o)
-		b.Outcomes = append(b.Outcomes, o)
-	}
+	s.conclude(b, observed)
 	return observed
 }
 
 // extract is pass 1: the IDs and times of records from from on, as far as the
-// policies let the partition go. It sets s.in to them and returns their number. It
-// ends before a record of which the look-up decides whether the partition can go past
-// it, unless that is the first: then all before it is learned.
+// policies let the partition go. It sets s.in to them and returns their number.
 func (s *Shard) extract(b *Batch, from, to int) (n int, stop *Stop) {
 	x := &s.scratch
-	for i := from; i < to; i++ {
-		var id identity
-		if b.IDs != nil {
-			id = b.IDs.of[i]
-		} else {
-			id = s.find(&b.Records[i], b.Now)
-		}
-		if s.allow != nil {
-			id.hash = s.allow.instead(id.hash)
-		}
-		if id.found != keys.Found {
-			if policy, why := s.policy(id.found); policy == Fail {
-				stop = s.stop(b, i, why, nil)
-				break
-			}
-		}
-		tooLarge := s.tooLarge(b, i)
-		if tooLarge && !s.takenAside(b.Offsets[i]) {
-			if i > from {
-				break
-			}
-			if stop = s.mustStop(b, i, id); stop != nil {
-				break
-			}
-		}
-		x.offsets[n], x.times[n], x.hashes[n], x.found[n] = b.Offsets[i], id.time, id.hash, id.found
-		x.hasID[n] = id.found == keys.Found
-		x.repeats[n] = id.repeated
-		x.noLearn[n] = tooLarge
-		n++
+	if b.IDs != nil {
+		x.ids = b.IDs.of.part(from, to)
+	} else {
+		s.find(b.Records[from:to], b.Now, &x.found)
+		x.ids = x.found
 	}
-	s.in = window.Batch{
-		Offsets: x.offsets[:n], Times: x.times[:n], Hashes: x.hashes[:n], HasID: x.hasID[:n],
-		NoLearn: x.noLearn[:n], Learn: x.learn[:n], Ages: x.ages[:n], Marks: x.marks[:n],
-		Now: s.now(b), Runs: s.in.Runs,
+	hashes := x.ids.hashes
+	if s.allow != nil {
+		hashes = s.allow.replace(x.hashes[:0], hashes)
+	}
+	s.in = window.Batch{Now: s.now(b), Hashes: hashes, Runs: s.in.Runs}
+	n, stop = s.passable(b, from, x.ids.found)
+	if b.Oversize != nil || len(s.refusals) > 0 {
+		n, stop = s.takeable(b, from, n, stop)
+	}
+	if s.in.HasID != nil {
+		s.in.HasID = s.in.HasID[:n]
+	}
+	s.in.Offsets, s.in.Times, s.in.Hashes = b.Offsets[from:from+n], x.ids.times[:n], hashes[:n]
+	s.in.Learn, s.in.Ages, s.in.Marks = x.learn[:n], x.ages[:n], x.marks[:n]
+	return n, stop
+}
+
+// passable is how many of the chunk's records, which begin at record from of b, the
+// policies about their IDs let the partition go past, and why no more. It sets s.in.HasID.
+func (s *Shard) passable(b *Batch, from int, found []keys.Outcome) (n int, stop *Stop) {
+	var odd keys.Outcome
+	for _, f := range found {
+		odd |= f
+	}
+	if odd == keys.Found {
+		return len(found), nil // and HasID stays nil: all have one
+	}
+	s.in.HasID = s.scratch.hasID[:0]
+	for i, f := range found {
+		if policy, why := s.policy(f); f != keys.Found && policy == Fail {
+			return i, s.stop(b, from+i, why, nil)
+		}
+		s.in.HasID = append(s.in.HasID, f == keys.Found)
+	}
+	return len(found), nil
+}
+
+// takeable is how many of the chunk's first n records the partition can go past
+// though an output does not take some of them, and why no more; else it is n and the
+// stop that was known before. It ends before a record of which the look-up decides
+// that, unless it is the first: then all before it is learned. It sets s.in.NoLearn.
+func (s *Shard) takeable(b *Batch, from, n int, stop *Stop) (int, *Stop) {
+	s.in.NoLearn = s.scratch.noLearn[:0]
+	for i := range n {
+		tooLarge := s.tooLarge(b, from+i)
+		if tooLarge && !s.takenAside(b.Offsets[from+i]) {
+			if i > 0 {
+				return i, nil
+			}
+			if stop := s.mustStop(b, from); stop != nil {
+				return 0, stop
+			}
+		}
+		s.in.NoLearn = append(s.in.NoLearn, tooLarge)
 	}
 	return n, stop
 }
@@ -207,15 +223,16 @@ func (s *Shard) takenAside(offset int64) bool {
 	return s.rules.Diverts && (refusal == nil || !refusal.Diverted)
 }
 
-// mustStop is why the partition cannot go past record i of b, the next to be judged,
-// which no output takes. It is nil where that is dropped: it needs none.
-func (s *Shard) mustStop(b *Batch, i int, id identity) *Stop {
-	ages, marks := s.window.Peek(id.time, s.now(b), id.hash)
-	if id.found != keys.Found {
+// mustStop is why the partition cannot go past record i of b, the chunk's first, which
+// no output takes. It is nil where that is dropped: it needs none.
+func (s *Shard) mustStop(b *Batch, i int) *Stop {
+	found := s.scratch.ids.found[0]
+	ages, marks := s.window.Peek(s.scratch.ids.times[0], s.in.Now, s.in.Hashes[0])
+	if found != keys.Found {
 		ages = 0
 	}
 	late := marks&window.MarkLate != 0 && s.rules.OnLate == Fail // the window stops at it
-	if late || s.outcome(id.found, ages, marks, true).Fate == Dropped {
+	if late || s.outcome(found, ages, marks, true).Fate == Dropped {
 		return nil
 	}
 	var err error
@@ -247,12 +264,36 @@ func windowReason(s window.Stop) Reason {
 	return ReasonFull
 }
 
+// conclude fills the outcomes and counts of the chunk's first n records. Of nearly all
+// there is nothing to say but whether they are duplicates.
+func (s *Shard) conclude(b *Batch, n int) {
+	x := &s.scratch
+	found, repeated, marks, ages := x.ids.found[:n], x.ids.repeated[:n], x.marks[:n], x.ages[:n]
+	at := len(b.Outcomes)
+	b.Outcomes = b.Outcomes[:at+n]
+	outcomes := b.Outcomes[at:]
+	unique, duplicate := 0, s.outcome(keys.Found, 1, 0, false)
+	for i := range outcomes {
+		switch {
+		case uint8(found[i])|uint8(marks[i]&s.shown) != 0 || repeated[i] || s.in.NoLearn != nil && s.in.NoLearn[i]:
+			outcomes[i] = s.outcome(found[i], ages[i], marks[i], s.in.NoLearn != nil && s.in.NoLearn[i])
+			b.Counts.add(outcomes[i])
+			b.Counts.found(found[i], repeated[i])
+		case ages[i] != 0:
+			duplicate.Age = ages[i]
+			outcomes[i] = duplicate
+			b.Counts.add(duplicate)
+		default:
+			outcomes[i] = Outcome{}
+			unique++
+		}
+	}
+	b.Counts.addUnique(uint64(unique))
+}
+
 // outcome is what becomes of a record, by what the look-up found.
 func (s *Shard) outcome(found keys.Outcome, ages uint8, marks window.Marks, tooLarge bool) Outcome {
-	o := Outcome{Marks: Marks(marks), Age: ages}
-	if s.clock == nil {
-		o.Marks &^= NoTime // nobody asked for the time
-	}
+	o := Outcome{Marks: Marks(marks & s.shown), Age: ages}
 	switch found {
 	case keys.Found:
 		if o.Age != 0 {

@@ -36,6 +36,14 @@ func (a allowList) instead(h filter.Hash) filter.Hash {
 	return h
 }
 
+// replace appends the hashes to look for to b.
+func (a allowList) replace(b, hashes []filter.Hash) []filter.Hash {
+	for _, h := range hashes {
+		b = append(b, a.instead(h))
+	}
+	return b
+}
+
 // anew is another hash for the ID, the same at every start: the finalizer of
 // splitmix64 over a constant and the hash. Changelogs hold such hashes, so it never
 // changes.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
 // One ID that makes up much of the traffic is most often none: a default that a
@@ -56,9 +57,10 @@ type hotIDs struct {
 func (s *Shard) look(b *Batch, from, n int) {
 	h, x := &s.hot, &s.scratch
 	for ; h.next < n; h.step() {
-		if i := h.next; x.hasID[i] {
-			h.glance(x.hashes[i])
-			if s.rules.ShowIDs && h.named.Text == "" && h.named.Share > 0 && h.named.Hash == x.hashes[i] {
+		if i := h.next; x.ids.found[i] == keys.Found {
+			hash := s.in.Hashes[i]
+			h.glance(hash)
+			if s.rules.ShowIDs && h.named.Text == "" && h.named.Share > 0 && h.named.Hash == hash {
 				h.named.Text = s.text(&b.Records[from+i])
 			}
 		}

@@ -9,16 +9,29 @@ import (
 	"github.com/streamdedup/streamdedup/window"
 )
 
-// identity is what a shard takes from a record before it looks anything up. It
-// depends on the record, the rules and the reading time alone.
-type identity struct {
-	hash     filter.Hash
-	time     int64 // window.NoTime where there is none, and for TimeNone
-	found    keys.Outcome
-	repeated bool // a header of the ID's
+// identities are what a shard takes from records before it looks anything up, as
+// arrays side by side. They depend on the records, the rules and the reading time alone.
+type identities struct {
+	hashes   []filter.Hash
+	times    []int64 // window.NoTime where there is none, and for TimeNone
+	found    []keys.Outcome
+	repeated []bool // a header of the ID's
 }
 
-// finder takes identities from records.
+// grow makes x as long as n records need, in the memory that it has had.
+func (x *identities) grow(n int) {
+	x.hashes = slices.Grow(x.hashes[:0], n)[:n]
+	x.times = slices.Grow(x.times[:0], n)[:n]
+	x.found = slices.Grow(x.found[:0], n)[:n]
+	x.repeated = slices.Grow(x.repeated[:0], n)[:n]
+}
+
+// part is the identities of the records [from, to).
+func (x *identities) part(from, to int) identities {
+	return identities{x.hashes[from:to], x.times[from:to], x.found[from:to], x.repeated[from:to]}
+}
+
+// finder finds them.
 type finder struct {
 	extractor *keys.Extractor
 	clock     *keys.Clock // nil for TimeNone
@@ -34,22 +47,21 @@ func newFinder(cfg Config) (x finder, err error) {
 	return x, err
 }
 
-// find is the identity of a record that was read at now.
-func (x *finder) find(r *Record, now int64) identity {
-	repeated := x.extractor.RepeatedHeaders()
-	id := identity{time: window.NoTime}
-	id.hash, id.found = x.extractor.Hash(r)
-	id.repeated = x.extractor.RepeatedHeaders() != repeated
+// find fills ids for records that were read at now.
+func (x *finder) find(records []Record, now int64, ids *identities) {
+	ids.grow(len(records))
+	x.extractor.HashAll(records, ids.hashes, ids.found, ids.repeated)
 	if x.clock != nil {
-		if t, ok := x.clock.Time(r, now); ok {
-			id.time = t
-		}
+		x.clock.Times(records, now, window.NoTime, ids.times)
+		return
 	}
-	return id
+	for i := range ids.times {
+		ids.times[i] = window.NoTime
+	}
 }
 
 // IDs is what an [Identifier] found in the records of a batch.
-type IDs struct{ of []identity }
+type IDs struct{ of identities }
 
 // Identifier finds the IDs and times of a batch before its shard has it, so that
 // several goroutines can do for one shard what takes most of its time. The outcomes
@@ -71,20 +83,16 @@ func (x *Identifier) Identify(b *Batch) {
 	if b.IDs == nil {
 		b.IDs = new(IDs)
 	}
-	ids := slices.Grow(b.IDs.of[:0], len(b.Records))[:len(b.Records)]
-	for i := range b.Records {
-		ids[i] = x.find(&b.Records[i], b.Now)
-	}
-	b.IDs.of = ids
+	x.find(b.Records, b.Now, &b.IDs.of)
 }
 
 // check panics when the IDs are those of other records: going on would judge records
 // by the IDs of others.
 func (x *IDs) check(b *Batch) {
-	if x != nil && len(x.of) != len(b.Records) {
-		panic(fmt.Sprintf("BUG: pipeline: %d IDs were found in a batch of %d records", len(x.of), len(b.Records)))
+	if x != nil && len(x.of.hashes) != len(b.Records) {
+		panic(fmt.Sprintf("BUG: pipeline: %d IDs were found in a batch of %d records", len(x.of.hashes), len(b.Records)))
 	}
 }
 
 // Spoil says that record i is malformed as a whole, whatever was found in it.
-func (x *IDs) Spoil(i int) { x.of[i].hash, x.of[i].found = 0, keys.Invalid }
+func (x *IDs) Spoil(i int) { x.of.hashes[i], x.of.found[i] = 0, keys.Invalid }

@@ -4,6 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
 // A filter cannot say which of its answers are false. So each shard keeps an exact
@@ -81,7 +82,7 @@ func newSample(generationCapacity uint64) sample {
 func (s *Shard) audit(b *Batch, from, n int) {
 	run := 0
 	for i, h := range s.in.Hashes[:n] {
-		if !isSampled(h) || !s.in.HasID[i] {
+		if !isSampled(h) || s.scratch.ids.found[i] != keys.Found {
 			continue
 		}
 		for s.in.Runs[run].To <= i {

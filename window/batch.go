@@ -78,8 +78,8 @@ func (s Stop) String() string {
 }
 
 // Batch is records of one partition in offset order, as arrays side by side:
-// element i of each belongs to record i. All have the same length, except that
-// NoLearn may be nil. The caller owns the memory and may use it again.
+// element i of each belongs to record i. All have the same length, except that HasID
+// and NoLearn may be nil. The caller owns the memory and may use it again.
 type Batch struct {
 	// Offsets are the records' offsets, ascending.
 	Offsets []int64
@@ -88,7 +88,7 @@ type Batch struct {
 	// Hashes are the digests of the records' IDs; where HasID is false, anything.
 	Hashes []filter.Hash
 	// HasID is false for a record without a usable ID. It is neither looked up nor
-	// learned, but its time counts like any other.
+	// learned, but its time counts like any other. Nil means that all have one.
 	HasID []bool
 	// NoLearn is true for a record that must not teach, because the caller knows
 	// that it will not go to the output. Nil means that there is none.
@@ -124,8 +124,8 @@ type Run struct {
 // records by the hashes of others.
 func (b *Batch) check() {
 	n := len(b.Offsets)
-	if len(b.Times) != n || len(b.Hashes) != n || len(b.HasID) != n || len(b.Learn) != n ||
-		len(b.Ages) != n || len(b.Marks) != n || (b.NoLearn != nil && len(b.NoLearn) != n) {
+	if len(b.Times) != n || len(b.Hashes) != n || len(b.Learn) != n || len(b.Ages) != n || len(b.Marks) != n ||
+		(b.HasID != nil && len(b.HasID) != n) || (b.NoLearn != nil && len(b.NoLearn) != n) {
 		panic(fmt.Sprintf("BUG: window: the arrays of a batch of %d records differ in length", n))
 	}
 	if b.Now < -maxTime || b.Now > maxTime {

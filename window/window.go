@@ -136,6 +136,10 @@ const (
 func (w *Window) follow(b *Batch, from, to int) (end int, why ending) {
 	limit := b.Now + w.maxAhead
 	upper := w.upperEnd()
+	if w.calm(b.Times[from:to], limit, upper) {
+		clear(b.Marks[from:to])
+		return to, endBatch
+	}
 	times, marks := b.Times[:to], b.Marks[:to]
 	for i := from; i < len(times); i++ {
 		t, m := times[i], w.m
@@ -163,6 +167,25 @@ func (w *Window) follow(b *Batch, from, to int) (end int, why ending) {
 		marks[i] = mark
 	}
 	return to, endBatch
+}
+
+// calm reports whether all times are believed, none is late, and none ends the filling
+// generation, which two numbers tell of nearly all batches. Then it moves the stream
+// time over them; else it does nothing, and follow has to look at each.
+func (w *Window) calm(times []int64, limit, upper int64) bool {
+	if !w.believed || len(times) == 0 {
+		return false
+	}
+	least, most := times[0], times[0]
+	for _, t := range times {
+		least, most = min(least, t), max(most, t)
+	}
+	m := max(w.m, most)
+	if distrust(least, limit) != 0 || distrust(most, limit) != 0 || m >= upper || least < m-w.span {
+		return false
+	}
+	w.m = m
+	return true
 }
 
 // distrust is the mark of a time that must not move the stream, 0 for one that
@@ -242,23 +265,33 @@ func (w *Window) rotate(n int, offset int64) {
 // learns what is to be learned. It returns to, or the record at which the generation was
 // full and which must therefore not be judged; nothing was learned from there on.
 func (w *Window) judge(b *Batch, from, to int) (end int) {
-	hasID, learn, ages, marks := b.HasID[from:to], b.Learn[from:to], b.Ages[from:to], b.Marks[from:to]
-	for i := range hasID {
-		learn[i] = hasID[i] && (marks[i]&MarkLate == 0 || w.cfg.LearnLate)
-	}
-	if b.NoLearn != nil {
-		for i, not := range b.NoLearn[from:to] {
-			learn[i] = learn[i] && !not
+	learn, ages, marks := b.Learn[from:to], b.Ages[from:to], b.Marks[from:to]
+	w.choose(b, from, to)
+	added, known := w.look(b.Hashes[from:to], learn, ages)
+	wanted := uint64(0)
+	for i, held := range ages {
+		isNew := learn[i] && held&known == 0
+		learn[i] = isNew
+		if isNew {
+			wanted++
 		}
 	}
-	added, known := w.look(b.Hashes[from:to], learn, ages)
-	for i := range hasID {
+	if b.HasID != nil {
+		for i, has := range b.HasID[from:to] {
+			if !has {
+				ages[i] = 0
+			}
+		}
+	}
+	if added > wanted {
+		panic(fmt.Sprintf("BUG: window: the set added %d hashes more than it was given", added-wanted))
+	}
+	if added == wanted {
+		return to
+	}
+	for i := range learn { // those beyond the room were not added
 		switch {
-		case !hasID[i]:
-			ages[i] = 0
 		case !learn[i]:
-		case ages[i]&known != 0:
-			learn[i] = false
 		case added > 0:
 			added--
 		case w.cfg.OnFull == FailWhenFull:
@@ -268,10 +301,28 @@ func (w *Window) judge(b *Batch, from, to int) (end int) {
 			marks[i] |= MarkUnlearned
 		}
 	}
-	if added != 0 {
-		panic(fmt.Sprintf("BUG: window: the set added %d hashes more than it was given", added))
-	}
 	return to
+}
+
+// choose sets Learn for the records [from, to) that are to be learned if they are new.
+func (w *Window) choose(b *Batch, from, to int) {
+	learn := b.Learn[from:to]
+	for i := range learn {
+		learn[i] = true
+	}
+	if b.HasID != nil {
+		copy(learn, b.HasID[from:to])
+	}
+	if !w.cfg.LearnLate {
+		for i, m := range b.Marks[from:to] {
+			learn[i] = learn[i] && m&MarkLate == 0
+		}
+	}
+	if b.NoLearn != nil {
+		for i, not := range b.NoLearn[from:to] {
+			learn[i] = learn[i] && !not
+		}
+	}
 }
 
 // look asks the set for hashes of the filling generation and lets it add, of those

@@ -33,7 +33,7 @@ func Parse(specs []string, seed uint64, o Options) (*Extractor, error) {
 	if len(specs) == 0 {
 		return nil, errors.New("parse key specs: there is none: known are " + knownKinds)
 	}
-	e := &Extractor{sum: hasher{seed: seed, single: len(specs) == 1}}
+	e := &Extractor{sum: hasher{seed: seed, alone: len(specs) == 1}}
 	var paths [][]segment
 	var wanted []int
 	for _, s := range specs {
@@ -100,6 +100,36 @@ func (e *Extractor) Hash(r *Record) (filter.Hash, Outcome) {
 		return 0, outcome
 	}
 	return e.sum.sum(), Found
+}
+
+// HashAll is Hash for records one after the other: element i of hashes, found and
+// repeated is about records[i]. Repeated says that the record repeats a header that a
+// spec names. It is faster than as many calls, for an ID that is the key or the value.
+func (e *Extractor) HashAll(records []Record, hashes []filter.Hash, found []Outcome, repeated []bool) {
+	hashes, found, repeated = hashes[:len(records)], found[:len(records)], repeated[:len(records)]
+	if source := e.specs[0].source; len(e.specs) == 1 && e.identity == nil && (source == fromKey || source == fromValue) {
+		e.hashWhole(records, source == fromValue, hashes, found)
+		clear(repeated)
+		return
+	}
+	for i := range records {
+		hashes[i], found[i] = e.Hash(&records[i])
+		repeated[i] = e.repeats
+	}
+}
+
+// hashWhole is HashAll for an ID that is all of the key, or of the value.
+func (e *Extractor) hashWhole(records []Record, value bool, hashes []filter.Hash, found []Outcome) {
+	for i := range records {
+		id := records[i].Key
+		if value {
+			id = records[i].Value
+		}
+		hashes[i], found[i] = 0, Missing
+		if len(id) > 0 {
+			hashes[i], found[i] = e.sum.whole(raw, id), Found
+		}
+	}
 }
 
 // scan finds the parts that are somewhere in the value.

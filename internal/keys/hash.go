@@ -63,9 +63,9 @@ const lengthBits = 56
 // It has one owner: no method may run concurrently with another.
 type hasher struct {
 	seed   uint64
-	single bool   // there is one part
-	whole  bool   // it was hashed where it lies, which gave hash
-	hash   uint64
+	alone  bool        // there is one part
+	done   bool        // and its hash is known
+	hash   filter.Hash // then
 	digest xxhash.Digest
 	word   [8]byte
 	char   [maxChar]byte // one decoded escape
@@ -76,23 +76,38 @@ const longAlone = 512
 
 // reset begins a new ID.
 func (h *hasher) reset() {
-	h.whole = false
-	if !h.single {
+	h.done = false
+	if !h.alone {
 		h.digest.ResetWithSeed(h.seed)
 	}
 }
 
 // add appends a part, which must be one that can be an ID's.
 func (h *hasher) add(p *part) {
-	if h.single {
-		if h.whole = !p.escaped && len(p.bytes) <= longAlone; h.whole {
-			h.hash = sumOne(h.seed, uint64(p.kind)<<lengthBits|uint64(len(p.bytes)), p.bytes)
+	if h.alone {
+		if !p.escaped {
+			h.hash, h.done = h.whole(p.kind, p.bytes), true
 			return
 		}
 		h.digest.ResetWithSeed(h.seed)
 	}
+	h.stream(p)
+}
+
+// whole is the hash of an ID of one part, which has no escapes.
+func (h *hasher) whole(k kind, b []byte) filter.Hash {
+	if len(b) <= longAlone {
+		return filter.Hash(sumOne(h.seed, prefix(k, len(b)), b))
+	}
+	h.digest.ResetWithSeed(h.seed)
+	h.stream(&part{kind: k, bytes: b})
+	return filter.Hash(h.digest.Sum64())
+}
+
+// stream hands a part to the digest.
+func (h *hasher) stream(p *part) {
 	if !p.escaped {
-		h.prefix(p.kind, len(p.bytes))
+		h.writeWord(prefix(p.kind, len(p.bytes)))
 		h.write(p.bytes)
 		return
 	}
@@ -100,14 +115,17 @@ func (h *hasher) add(p *part) {
 	for piece, rest := p.next(p.bytes, &h.char); len(piece) > 0; piece, rest = p.next(rest, &h.char) {
 		length += len(piece)
 	}
-	h.prefix(p.kind, length)
+	h.writeWord(prefix(p.kind, length))
 	for piece, rest := p.next(p.bytes, &h.char); len(piece) > 0; piece, rest = p.next(rest, &h.char) {
 		h.write(piece)
 	}
 }
 
-func (h *hasher) prefix(k kind, length int) {
-	binary.LittleEndian.PutUint64(h.word[:], uint64(k)<<lengthBits|uint64(length))
+// prefix is the word before a part.
+func prefix(k kind, length int) uint64 { return uint64(k)<<lengthBits | uint64(length) }
+
+func (h *hasher) writeWord(w uint64) {
+	binary.LittleEndian.PutUint64(h.word[:], w)
 	h.write(h.word[:])
 }
 
@@ -116,8 +134,8 @@ func (h *hasher) write(b []byte) {
 }
 
 func (h *hasher) sum() filter.Hash {
-	if h.whole {
-		return filter.Hash(h.hash)
+	if h.done {
+		return h.hash
 	}
 	return filter.Hash(h.digest.Sum64())
 }

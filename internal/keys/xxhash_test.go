@@ -14,7 +14,7 @@ func TestSumOne(t *testing.T) {
 			b[i] = byte(rng.Uint32())
 		}
 		p, seed := part{kind: text, bytes: b}, rng.Uint64()
-		streams, alone := hasher{seed: seed}, hasher{seed: seed, single: true}
+		streams, alone := hasher{seed: seed}, hasher{seed: seed, alone: true}
 		for _, h := range []*hasher{&streams, &alone} {
 			h.reset()
 			h.add(&p)
