@@ -24,24 +24,35 @@ const (
 
 // ParseGeometry reads what Geometry said of a [Set] of this version.
 func ParseGeometry(text string) (Model, error) {
+	if m, ok := parseGrowing(text); ok {
+		return m, nil
+	}
+	if m := parseOne(text); m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("read geometry %q: no filter of this version has it", text)
+}
+
+// parseOne reads the geometry of one filter, nil if it is none.
+func parseOne(text string) Model {
 	var format int
 	var sliced Params
 	// Only what reads as it is written is one: Sscanf takes more.
 	_, _ = fmt.Sscanf(text, slicedGeometry, &format, &sliced.Lines, &sliced.LinesPerKey, &sliced.CellsPerLine)
 	if sliced.geometry() == text && sliced.Validate() == nil {
-		return sliced, nil
+		return sliced
 	}
 	var classic ClassicParams
 	_, _ = fmt.Sscanf(text, classicGeometry, &format, &classic.Bits, &classic.Hashes)
 	if classic.geometry() == text && classic.Validate() == nil {
-		return classic, nil
+		return classic
 	}
 	var single SingleParams
 	_, _ = fmt.Sscanf(text, singleGeometry, &format, &single.Lines, &single.BitsPerLine)
 	if single.geometry() == text && single.Validate() == nil {
-		return single, nil
+		return single
 	}
-	return nil, fmt.Errorf("read geometry %q: no filter of this version has it", text)
+	return nil
 }
 
 func (p Params) geometry() string {

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -14,7 +15,7 @@ const (
 	smallPage = 4 << 10
 )
 
-// memory is what a [Sliced] keeps its lines in.
+// memory is what a filter keeps its lines in.
 type memory struct {
 	mapping []byte // to unmap; nil when the lines are on the heap
 }
@@ -23,22 +24,71 @@ type memory struct {
 // line: off the heap in huge pages where they fill one and the system has them,
 // on the heap elsewhere.
 func newMemory(n uint64) (memory, []line, error) {
+	r, err := reserveLines(n)
+	if err == nil {
+		err = r.fill(r.size())
+	}
+	if err != nil {
+		return memory{}, nil, errors.Join(err, r.free())
+	}
+	return r.memory, r.lines, nil
+}
+
+// reserve is memory for lines that becomes resident, and is given back, in steps.
+type reserve struct {
+	memory
+	lines  []line
+	bytes  []byte // whole pages, which begin with the lines
+	filled int    // of the bytes, from the first on, are resident
+}
+
+// reserveLines makes n zeroed lines that each fill a cache line, none of them resident.
+func reserveLines(n uint64) (reserve, error) {
 	if n > (math.MaxInt-2*hugePage)/LineBytes {
-		return memory{}, nil, fmt.Errorf("allocate %d lines: more than this platform addresses", n)
+		return reserve{}, fmt.Errorf("allocate %d lines: more than this platform addresses", n)
 	}
 	size := int(n) * LineBytes
 	if size >= hugePage {
 		mapping, aligned, err := mapHuge(size)
 		if err != nil {
-			return memory{}, nil, err
+			return reserve{}, err
 		}
 		if mapping != nil {
-			return memory{mapping: mapping}, linesIn(aligned, int(n)), nil
+			return reserve{memory: memory{mapping: mapping}, lines: linesIn(aligned, int(n)), bytes: aligned}, nil
 		}
 	}
-	b := make([]byte, size+LineBytes)
-	touch(b)
-	return memory{}, linesIn(align(b, LineBytes), int(n)), nil
+	b := align(make([]byte, size+LineBytes), LineBytes)
+	return reserve{lines: linesIn(b, int(n)), bytes: b}, nil
+}
+
+// size is how many bytes there are to be filled.
+func (r *reserve) size() int { return len(r.bytes) }
+
+// fill makes the bytes up to to resident, and up to the end of their page.
+func (r *reserve) fill(to int) error {
+	to = min(len(r.bytes), (to+hugePage-1)/hugePage*hugePage)
+	if to <= r.filled {
+		return nil
+	}
+	b := r.bytes[r.filled:to]
+	if r.mapping == nil {
+		touch(b)
+	} else if err := populate(b); err != nil {
+		return err
+	}
+	r.filled = to
+	return nil
+}
+
+// drain gives n bytes back, from the last ones on. It is false once there are none left:
+// then free takes no time. The bytes are lost, and not to be filled again.
+func (r *reserve) drain(n int) bool {
+	from := max(0, r.filled-n)
+	if r.mapping != nil {
+		discard(r.bytes[from:r.filled])
+	}
+	r.filled = from
+	return from > 0 && r.mapping != nil
 }
 
 // touch makes b resident by writing to each of its pages.

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapHuge maps at least size zeroed bytes and makes them resident, in huge pages
-// if the system grants them: aligned is the part of the mapping that starts at
-// one. The mapping is nil where the system does not map memory this way.
+// mapHuge maps at least size zeroed bytes, in huge pages if the system grants them, none
+// of which is resident yet: aligned is the part of the mapping that starts at one. The
+// mapping is nil where the system does not map memory this way.
 func mapHuge(size int) (mapping, aligned []byte, err error) {
 	whole := (size + hugePage - 1) / hugePage * hugePage
 	mapping, err = unix.Mmap(-1, 0, whole+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -24,15 +24,23 @@ func mapHuge(size int) (mapping, aligned []byte, err error) {
 	// Pages get their size when they are first touched, so the advice comes
 	// before. A kernel without it serves small pages, which are right but slow.
 	_ = unix.Madvise(aligned, unix.MADV_HUGEPAGE)
-	err = unix.Madvise(aligned, unix.MADV_POPULATE_WRITE)
-	switch {
-	case errors.Is(err, unix.ENOMEM):
-		return nil, nil, errors.Join(fmt.Errorf("make %d bytes resident: %w", whole, err), unix.Munmap(mapping))
-	case err != nil: // before Linux 5.14
-		touch(aligned)
-	}
 	return mapping, aligned, nil
 }
+
+// populate makes bytes of a mapping resident; they start and end at a page.
+func populate(b []byte) error {
+	err := unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	switch {
+	case errors.Is(err, unix.ENOMEM):
+		return fmt.Errorf("make %d bytes resident: %w", len(b), err)
+	case err != nil: // before Linux 5.14
+		touch(b)
+	}
+	return nil
+}
+
+// discard makes bytes of a mapping not resident; they start and end at a page.
+func discard(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 
 // free gives the memory back. It is safe to call more than once.
 func (m *memory) free() error {

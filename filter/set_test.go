@@ -15,11 +15,15 @@ func allSets(t *testing.T) map[string]func() Set {
 		p := SingleParams{Lines: 300, BitsPerLine: bits}
 		made[fmt.Sprintf("single/2x%d", bits)] = func() Set { return newSingle(t, p) }
 	}
+	made["growing single"] = func() Set { return newGrowing(t, growingSingle) }
 	return made
 }
 
 // lives is how many generations s has.
 func lives(s Set) int {
+	if g, ok := s.(*Growing); ok {
+		s = g.first
+	}
 	if _, ok := s.(*Single); ok {
 		return 1
 	}
@@ -37,6 +41,7 @@ func sets(t *testing.T) map[string]func() Set {
 			}
 			return c
 		},
+		"growing sliced": func() Set { return newGrowing(t, growingSliced) },
 	}
 	for d := minLinesPerKey; d <= maxLinesPerKey; d++ {
 		for kk := minCellsPerLine; kk <= maxCellsPerLine; kk++ {

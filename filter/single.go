@@ -55,6 +55,11 @@ func NewSingle(p SingleParams) (*Single, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make single filter of %d lines: %w", p.Lines, err)
 	}
+	return singleIn(p, memory, lines), nil
+}
+
+// singleIn makes an empty filter of geometry p, which is valid, in zeroed lines.
+func singleIn(p SingleParams, memory memory, lines []line) *Single {
 	s := &Single{
 		params:  p,
 		kernel:  addBits,
@@ -65,7 +70,7 @@ func NewSingle(p SingleParams) (*Single, error) {
 	if k, ok := singleKernels[p.BitsPerLine]; ok {
 		s.kernel = k
 	}
-	return s, nil
+	return s
 }
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.

@@ -96,6 +96,11 @@ func NewSliced(p Params) (*Sliced, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make sliced filter of %d lines: %w", p.Lines, err)
 	}
+	return slicedIn(p, memory, lines), nil
+}
+
+// slicedIn makes an empty filter of geometry p, which is valid, in zeroed lines.
+func slicedIn(p Params, memory memory, lines []line) *Sliced {
 	s := &Sliced{
 		params: p,
 		lines:  lines,
@@ -108,7 +113,7 @@ func NewSliced(p Params) (*Sliced, error) {
 	largest := batch * (addWords + p.LinesPerKey*lineWords)
 	s.journal = newJournal(max(largest, sweepIdle*lineWords), clock{})
 	s.setClock(clock{})
-	return s, nil
+	return s
 }
 
 // TestAndAdd implements [Set]. It allocates nothing but journal.
