@@ -107,7 +107,7 @@ func TestSolve_Single(t *testing.T) {
 		if got, want := p.FPRAt([filter.Generations]uint64{0: w.Elements}), p.Single.FPR(w.Elements); got != want || got > fpr {
 			t.Errorf("full it has a rate of %g, its model says %g", got, want)
 		}
-		if _, err := NewReport(p); err == nil {
+		if _, err := NewReport(p, Deployment{}); err == nil {
 			t.Error("a report of a plan without a window")
 		}
 	}
@@ -155,7 +155,7 @@ func TestCase_BLOOM_08(t *testing.T) {
 		if p.GenerationCapacity < others || (p.GenerationCapacity >= hot) != holds {
 			t.Errorf("skew %g: a generation takes %d, the hot partition has %d, the others %d", skew, p.GenerationCapacity, hot, others)
 		}
-		r, err := NewReport(p)
+		r, err := NewReport(p, Deployment{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestCase_BLOOM_09(t *testing.T) {
 		t.Errorf("%g false positives a day, want a million", got)
 	}
 	w.FPR = 1e-6
-	r, err := NewReport(solve(t, w))
+	r, err := NewReport(solve(t, w), Deployment{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,19 @@ type Report struct {
 	JournalBytesPerPartition   uint64  `json:"journal_bytes_per_partition"` // bound
 	LinesPerLookup             float64 `json:"lines_per_lookup"`
 	ExpectedFalsePositivesADay float64 `json:"expected_false_positives_per_day"`
-	ChangelogBytesADay         *uint64 `json:"changelog_bytes_per_day"` // at most, with commits every 200 ms
-	ProcessBytes               *uint64 `json:"process_bytes"`
-	RunFlags                   string  `json:"run_flags"` // of run, for exactly this plan
+	ChangelogBytesADay         uint64  `json:"changelog_bytes_per_day"` // at most, with commits every 200 ms
+	RunFlags                   string  `json:"run_flags"`               // of run, for exactly this plan
+
+	// One process of those that share the partitions, the one with the most of them.
+	Instances            int     `json:"instances"`
+	PartitionsOfInstance int     `json:"partitions_per_instance"`
+	ProcessBytes         uint64  `json:"process_bytes"` // the peak of all that it takes
+	Process              Process `json:"process"`       // and what that consists of
+	// ProcessBytesOneLost is the same when one of the instances is gone; null with one.
+	ProcessBytesOneLost *uint64 `json:"process_bytes_one_instance_lost"`
+	Speed               Speed   `json:"expected"`
+	Restore             Restore `json:"restore"`
+	MeasuredOn          string  `json:"measured_on"` // the machine of speed and restore
 
 	// One textbook Bloom filter of all elements, which has no window.
 	ClassicBitsPerElement float64 `json:"classic_bits_per_element"`
@@ -45,6 +55,28 @@ type Report struct {
 	// RunDefaults is the plan that run makes of the same elements with its default peak
 	// and skew; null where they are this plan's.
 	RunDefaults *RunDefaults `json:"run_defaults"`
+
+	// Overloads are what happens at some times the planned rate.
+	Overloads []Overload `json:"sensitivity"`
+	// Elsewhere is what the same IDs take in other things that remember them.
+	Elsewhere []Elsewhere `json:"elsewhere"`
+	// Redelivery is how late copies come, if that was asked; else null.
+	Redelivery *Redelivery `json:"redelivery"`
+}
+
+// Deployment is how a plan is to run. The zero value is one process.
+type Deployment struct {
+	Instances   int // processes that share the partitions
+	RecordBytes int // of an average record; 0 is DefaultRecordBytes
+	Redelivery  *Redelivery
+}
+
+// Validate reports what cannot be deployed with so many partitions.
+func (d Deployment) Validate(partitions int) error {
+	if d.Instances > partitions {
+		return fmt.Errorf("%d instances for %d partitions: a partition has one owner, so %d of them would have nothing to do", d.Instances, partitions, d.Instances-partitions)
+	}
+	return nil
 }
 
 // Windowed is one way to remember a window.
@@ -77,19 +109,21 @@ const (
 
 // changelogBytesADay is what run writes to the changelog in a day, with commits at
 // its default interval.
-func changelogBytesADay(p Plan) *uint64 {
-	ids := p.RatePerSecond() * (24 * time.Hour).Seconds() * changelogBytesAnID
+func changelogBytesADay(p Plan) uint64 {
+	ids := p.RatePerSecond() * secondsADay * changelogBytesAnID
 	commits := float64(commitsADay) * changelogBytesACommit * float64(p.Workload.Partitions)
-	bytes := uint64(ids + commits)
-	return &bytes
+	return uint64(ids + commits)
 }
 
-// NewReport works out what to say about p, which [Solve] or [ForMemory] returned, and
-// the plans to compare it with.
-func NewReport(p Plan) (Report, error) {
+// NewReport works out what to say about p, which [Solve] or [ForMemory] returned, when
+// it runs as d says, and the plans to compare it with.
+func NewReport(p Plan, d Deployment) (Report, error) {
 	w := p.Workload
 	if w.Kind == Single {
 		return Report{}, errors.New("report a plan: a single filter has no window, which is what a report is about")
+	}
+	if err := d.Validate(w.Partitions); err != nil {
+		return Report{}, fmt.Errorf("report a plan: %w", err)
 	}
 	r := Report{
 		Elements:                   p.Elements,
@@ -111,7 +145,9 @@ func NewReport(p Plan) (Report, error) {
 		ExpectedFalsePositivesADay: p.FalsePositivesPerDay(),
 		RunFlags:                   p.RunFlags(),
 		ChangelogBytesADay:         changelogBytesADay(p),
+		Redelivery:                 d.Redelivery,
 	}
+	r.deploy(p, d)
 	bits, hashes, err := filter.TextbookSize(p.Elements, w.FPR)
 	if err != nil {
 		return Report{}, err
@@ -119,7 +155,11 @@ func NewReport(p Plan) (Report, error) {
 	r.ClassicBitsPerElement = float64(bits) / float64(p.Elements)
 	r.ClassicBytes = (bits + 7) / 8
 	r.ClassicHashes = hashes
+	r.Elsewhere = elsewhere(measured, p.Elements, r.ClassicBytes)
 	if r.Windowed, err = compare(w); err != nil {
+		return Report{}, err
+	}
+	if r.Overloads, err = p.Overloads(); err != nil {
 		return Report{}, err
 	}
 	if w.Peak != DefaultPeak || w.Skew != DefaultSkew {
@@ -138,6 +178,26 @@ func NewReport(p Plan) (Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// deploy says what one process of the deployment takes and does: the one with the
+// most partitions.
+func (r *Report) deploy(p Plan, d Deployment) {
+	r.Instances = max(d.Instances, 1)
+	most := func(instances int) int { return (p.Workload.Partitions + instances - 1) / instances }
+	process := func(partitions int) Process {
+		return p.Process(IO{Partitions: partitions, RecordBytes: d.RecordBytes})
+	}
+	r.PartitionsOfInstance = most(r.Instances)
+	r.Process = process(r.PartitionsOfInstance)
+	r.ProcessBytes = r.Process.Bytes()
+	if r.Instances > 1 {
+		lost := process(most(r.Instances - 1)).Bytes()
+		r.ProcessBytesOneLost = &lost
+	}
+	r.Speed = measured.speed(p, r.Process.Filters)
+	r.Restore = measured.restore(p, r.PartitionsOfInstance)
+	r.MeasuredOn = measured.Machine
 }
 
 // compare plans the workload in each way to remember a window.
@@ -192,65 +252,4 @@ func (p Plan) RunFlags() string {
 		flags += " --layout " + w.Layout.String()
 	}
 	return flags
-}
-
-// formatFloat is the shortest text that reads back as f, without an exponent where
-// people would not write one.
-func formatFloat(f float64) string {
-	if f >= 1e-6 && f < 1e15 {
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-// FormatBytes writes a size in both of its usual units: "2.11 GB (1.97 GiB)". It is
-// for people; [ParseSize] does not read it.
-func FormatBytes(n uint64) string {
-	decimal, binary := scaled(n, 1000, "kB", "MB", "GB", "TB"), scaled(n, 1024, "KiB", "MiB", "GiB", "TiB")
-	if binary == "" {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return decimal + " (" + binary + ")"
-}
-
-// scaled writes n with three digits in the largest of units that it fills.
-func scaled(n uint64, base float64, units ...string) string {
-	text, f := "", float64(n)
-	for _, unit := range units {
-		if f < base {
-			break
-		}
-		f /= base
-		digits := 0
-		if f < 100 {
-			digits = 1
-		}
-		if f < 10 {
-			digits = 2
-		}
-		text = strconv.FormatFloat(f, 'f', digits, 64) + " " + unit
-	}
-	return text
-}
-
-// FormatCount writes a number with commas between its thousands. [ParseCount] reads it.
-func FormatCount(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// rounded writes f in the four digits that matter to a reader.
-func rounded(f float64) string {
-	text := strconv.FormatFloat(f, 'g', 4, 64)
-	if f >= 1000 && f < 1e15 {
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			panic("BUG: a formatted number does not parse: " + text)
-		}
-		return FormatCount(uint64(n))
-	}
-	return text
 }

@@ -14,7 +14,7 @@ import (
 
 func report(t *testing.T, w Workload) Report {
 	t.Helper()
-	r, err := NewReport(solve(t, w))
+	r, err := NewReport(solve(t, w), Deployment{})
 	if err != nil {
 		t.Fatalf("NewReport(%+v): %v", w, err)
 	}
@@ -57,7 +57,10 @@ func TestReport_JSON(t *testing.T) {
 	is("lines_per_lookup", 3.0)
 	near("expected_false_positives_per_day", 1e7, 10)
 	near("changelog_bytes_per_day", 8e9+300*5*86400, 1)
-	is("process_bytes", nil)
+	near("process_bytes", 2.4e9, 0.1e9)
+	near("process_bytes", got["process"].(map[string]any)["filters"].(float64)+3e8, 1e8)
+	is("process_bytes_one_instance_lost", nil)
+	is("instances", 1.0)
 	is("partitions", 1.0)
 	is("bytes_per_partition", got["bytes"])
 	is("peak", 1.0)
@@ -185,8 +188,7 @@ func TestReport_WriteText(t *testing.T) {
 	w := billion
 	w.Partitions, w.FPR = 12, 1e-6
 	r := report(t, w)
-	changelog, process := uint64(3e9), uint64(9e9)
-	r.ChangelogBytesADay, r.ProcessBytes = &changelog, &process
+	r.ChangelogBytesADay, r.ProcessBytes = 3e9, 9e9
 	var b strings.Builder
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)

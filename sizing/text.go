@@ -8,25 +8,94 @@ import (
 	"time"
 )
 
-// WriteText writes the report as a table for people.
-func (r Report) WriteText(w io.Writer) error {
+// Details are parts of the text that are long, or for some readers only.
+type Details struct {
+	Overloads bool // what happens at more than the planned rate
+	Elsewhere bool // what the same IDs take in other things
+}
+
+// WriteText writes the report as a table for people, without details.
+func (r Report) WriteText(w io.Writer) error { return r.WriteDetails(w, Details{}) }
+
+// WriteDetails writes the report as a table for people, the most important first.
+func (r Report) WriteDetails(w io.Writer, d Details) error {
 	// A buffer cannot fail, so that only the last write needs a check.
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Remembering %s IDs for %s (%s new IDs a second), at most %s of new records taken for seen.\n\n",
 		FormatCount(r.Elements), r.Window, rounded(r.Rate), percent(r.FPR))
-	r.writeComparison(&b)
+	r.writeRedelivery(&b)
 	r.writePlan(&b)
 	r.writeRun(&b)
+	r.writeComparison(&b)
+	if d.Overloads {
+		r.writeOverloads(&b)
+	}
+	if d.Elsewhere {
+		r.writeElsewhere(&b)
+	}
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
+// writeRedelivery says which window catches the copies that a source makes, beside
+// the one that was planned.
+func (r Report) writeRedelivery(w io.Writer) {
+	one := r.Redelivery
+	if one == nil {
+		return
+	}
+	fmt.Fprintf(w, "Copies from %s come up to %s after the first: %s.\n", one.Source, FormatDuration(one.Horizon), one.Says)
+	fmt.Fprintf(w, "A window of %s catches them", FormatDuration(one.Window))
+	if planned, err := ParseWindow(r.Window); err == nil && planned < one.Window {
+		fmt.Fprintf(w, "; the one planned here, %s, does not catch all", r.Window)
+	}
+	fmt.Fprint(w, ".\n\n")
+}
+
+func (r Report) writePlan(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "filters\t%s\t%s bytes\n", FormatBytes(r.Bytes), FormatCount(r.Bytes))
+	if r.Partitions > 1 {
+		fmt.Fprintf(t, "each of %d partitions\t%s\t%s bytes\n", r.Partitions, FormatBytes(r.BytesPerPartition), FormatCount(r.BytesPerPartition))
+	}
+	name := "whole process"
+	if r.Instances > 1 {
+		name = fmt.Sprintf("each of %d processes", r.Instances)
+	}
+	fmt.Fprintf(t, "%s\t%s\tat its peak: filters and %s of journals, %s of records, %s for the rest\n", name, FormatBytes(r.ProcessBytes),
+		decimal(r.Process.Journals), decimal(r.Process.Kafka), decimal(r.Process.Heap))
+	if r.ProcessBytesOneLost != nil {
+		fmt.Fprintf(t, "when one of them is lost\t%s\tin each that is left\n", FormatBytes(*r.ProcessBytesOneLost))
+	}
+	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load\n", rounded(r.ExpectedFalsePositivesADay))
+	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
+	fmt.Fprintf(t, "events a second\t%s a core\tfrom topic to topic; %s in memory, %.3g cache lines each (%s)\n",
+		rounded2(r.Speed.Kafka), rounded2(r.Speed.Engine), r.LinesPerLookup, r.MeasuredOn)
+	hashes := r.Rate * secondsADay * changelogBytesAnID
+	fmt.Fprintf(t, "changelog\t%s a day\tat the average load; %s are hashes, the rest is of commits every 200 ms\n",
+		FormatBytes(r.ChangelogBytesADay), FormatBytes(uint64(hashes)))
+	fmt.Fprintf(t, "restore after a start\t%s\tfrom a checkpoint; %s from the changelog alone\n", roughly(r.Restore.Checkpoint), roughly(r.Restore.Changelog))
+	_ = t.Flush() // into a buffer
+	fmt.Fprintln(w)
+}
+
+// writeRun says how run makes this plan, and what it makes of the same elements by
+// itself: a calculation with no room to spare is not what one wants to operate.
+func (r Report) writeRun(w io.Writer) {
+	fmt.Fprintf(w, "This plan: %s\n  streamdedup run %s\n", room(r.Peak, r.Skew, r.Partitions), r.RunFlags)
+	if d := r.RunDefaults; d != nil {
+		fmt.Fprintf(w, "\nWith the defaults of run: %s\n  %s, %.3g times as much\n  streamdedup run %s\n",
+			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), d.RunFlags)
+	}
+	fmt.Fprintln(w)
+}
+
 // writeComparison shows what a window costs, and what one pays for the lines saved.
 func (r Report) writeComparison(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tbits per ID\tmemory\tcache lines per new ID")
+	fmt.Fprintln(t, "\tbits per ID\tfilters\tcache lines per new ID")
 	fmt.Fprintf(t, "  one classic filter, no window (%d hashes)\t%.3f\t%s\t-\n",
 		r.ClassicHashes, r.ClassicBitsPerElement, FormatBytes(r.ClassicBytes))
 	for _, one := range r.Windowed {
@@ -41,7 +110,7 @@ func (r Report) writeComparison(w io.Writer) {
 	}
 	_ = t.Flush() // into a buffer
 	fmt.Fprintf(w, "* is this plan. The first line is the well-known m = -n ln p / (ln 2)^2, a filter that never forgets;\n"+
-		"  a window has %d generations, %d of them full and one filling, which share p.\n\n", r.Generations, r.Generations-1)
+		"  a window has %d generations, %d of them full and one filling, which share p.\n", r.Generations, r.Generations-1)
 }
 
 // isPlan tells the plan among the designs it is compared with.
@@ -49,35 +118,33 @@ func (r Report) isPlan(one Windowed) bool {
 	return one.Filter == r.Filter && (one.Layout == "" || one.Layout == r.Layout)
 }
 
-func (r Report) writePlan(w io.Writer) {
+func (r Report) writeOverloads(w io.Writer) {
+	fmt.Fprintf(w, "\nWhat happens when new IDs come faster than %s a second, all the time, in a partition with its full share:\n", rounded(r.Rate))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "memory\t%s\t%s bytes\n", FormatBytes(r.Bytes), FormatCount(r.Bytes))
-	if r.Partitions > 1 {
-		fmt.Fprintf(t, "each of %d partitions\t%s\t%s bytes\n", r.Partitions, FormatBytes(r.BytesPerPartition), FormatCount(r.BytesPerPartition))
-	}
-	fmt.Fprintf(t, "undo journal\t%s\tat most, on top of each partition\n", FormatBytes(r.JournalBytesPerPartition))
-	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
-	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load\n", rounded(r.ExpectedFalsePositivesADay))
-	if r.ChangelogBytesADay != nil {
-		hashes := r.Rate * (24 * time.Hour).Seconds() * changelogBytesAnID
-		fmt.Fprintf(t, "changelog\t%s a day\tat the average load; %s are hashes, the rest is of commits every 200 ms\n",
-			FormatBytes(*r.ChangelogBytesADay), FormatBytes(uint64(hashes)))
-	}
-	if r.ProcessBytes != nil {
-		fmt.Fprintf(t, "whole process\t%s\tat its peak\n", FormatBytes(*r.ProcessBytes))
+	fmt.Fprintln(t, "  rate\ton-full\tnew records taken for seen\tnew IDs not remembered\tfilters")
+	for _, one := range r.Overloads {
+		rate := fmt.Sprintf("%g times", one.Times)
+		if one.Times == 1 {
+			rate = "as planned"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", rate, one.OnFull, percent(one.FPR), percent(one.Unlearned), FormatBytes(one.Bytes))
 	}
 	_ = t.Flush() // into a buffer
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "  grow adds memory up to %d times the plan, or --memory-limit, and then passes what comes on.\n", growthLimit)
 }
 
-// writeRun says how run makes this plan, and what it makes of the same elements by
-// itself: a calculation with no room to spare is not what one wants to operate.
-func (r Report) writeRun(w io.Writer) {
-	fmt.Fprintf(w, "This plan: %s\n  streamdedup run %s\n", room(r.Peak, r.Skew, r.Partitions), r.RunFlags)
-	if d := r.RunDefaults; d != nil {
-		fmt.Fprintf(w, "\nWith the defaults of run: %s\n  %s, %.3g times as much\n  streamdedup run %s\n",
-			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), d.RunFlags)
+func (r Report) writeElsewhere(w io.Writer) {
+	fmt.Fprintf(w, "\nThe same %s IDs elsewhere:\n", FormatCount(r.Elements))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\tbytes per ID\tmemory\ttimes this plan\tsource")
+	row := func(name string, perID float64, bytes uint64, source string) {
+		fmt.Fprintf(t, "  %s\t%.3g\t%s\t%.3g\t%s\n", name, perID, FormatBytes(bytes), float64(bytes)/float64(r.Bytes), source)
 	}
+	row("this plan", float64(r.Bytes)/float64(r.Elements), r.Bytes, fmt.Sprintf("%g of new records are withheld at most", r.FPR))
+	for _, one := range r.Elsewhere {
+		row(one.Name, one.BytesPerID, one.Bytes, one.Source)
+	}
+	_ = t.Flush() // into a buffer
 }
 
 // room says what a plan's peak and skew mean.
@@ -97,3 +164,16 @@ func room(peak, skew float64, partitions int) string {
 
 // percent writes a share as people say it.
 func percent(share float64) string { return fmt.Sprintf("%.4g%%", share*100) }
+
+// roughly writes a number of seconds as people say how long something takes.
+func roughly(seconds float64) string {
+	switch {
+	case seconds < 0.1:
+		return "less than 0.1s"
+	case seconds < 10:
+		return fmt.Sprintf("%.1fs", seconds)
+	case seconds < 600:
+		return FormatDuration(time.Duration(seconds+0.5) * time.Second)
+	}
+	return FormatDuration(time.Duration(seconds/60+0.5) * time.Minute)
+}

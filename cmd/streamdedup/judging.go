@@ -61,6 +61,14 @@ var amounts = []string{"capacity", "rate", "memory"}
 
 // plan calculates the filters for as many partitions.
 func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
+	if err := m.checkAmount(); err != nil {
+		return sizing.Plan{}, err
+	}
+	return m.solve(m.workload(partitions))
+}
+
+// checkAmount refuses to guess how much is to be remembered, and to choose.
+func (m *memorySettings) checkAmount() error {
 	given := 0
 	for _, set := range []bool{m.capacity != 0, m.rate != 0, m.memory != 0} {
 		if set {
@@ -69,20 +77,30 @@ func (m *memorySettings) plan(partitions int) (sizing.Plan, error) {
 	}
 	switch given {
 	case 0:
-		return sizing.Plan{}, withHint(usagef("how many IDs are to be remembered? give --capacity, --rate or --memory"),
+		return withHint(usagef("how many IDs are to be remembered? give --capacity, --rate or --memory"),
 			"`streamdedup size --rate 50k --window 24h` calculates what a plan takes and prints the flags for it")
 	case 1:
-	default:
-		return sizing.Plan{}, usagef("--capacity, --rate and --memory say the same in three ways: give one of them")
+		return nil
 	}
-	w := sizing.Workload{
+	return usagef("--capacity, --rate and --memory say the same in three ways: give one of them")
+}
+
+// workload is what the flags say of a topic of as many partitions. With --memory it has
+// no number of IDs.
+func (m *memorySettings) workload(partitions int) sizing.Workload {
+	return sizing.Workload{
 		Elements: m.capacity, Rate: m.rate,
 		Window: m.window, FPR: m.fpr, Peak: m.peak, Skew: m.skew,
 		Partitions: partitions, Kind: m.kind, Layout: m.layout,
 	}
-	plan, err := sizing.Solve(w)
+}
+
+// solve plans a workload, or what of it fits into --memory.
+func (m *memorySettings) solve(w sizing.Workload) (plan sizing.Plan, err error) {
 	if m.memory != 0 {
 		plan, err = sizing.ForMemory(w, m.memory)
+	} else {
+		plan, err = sizing.Solve(w)
 	}
 	switch {
 	case err != nil && m.rate != 0:

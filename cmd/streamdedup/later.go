@@ -11,9 +11,6 @@ var laterFlags = map[string]map[string]string{
 	"run": {
 		"memory-limit": ": a filter does not grow yet",
 	},
-	"size": {
-		"plot": "",
-	},
 }
 
 // laterCommands are the commands of a later version.

@@ -1,54 +1,173 @@
 package main
 
 import (
+	"io"
 	"math"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
+// sizeSettings is the configuration of size.
+type sizeSettings struct {
+	memorySettings
+	demand      sizing.Demand
+	withheld    uint64
+	partitions  uint64
+	instances   uint64
+	recordBytes uint64
+	redelivery  sizing.Redelivery
+	details     sizing.Details
+	plot        string
+	output      string
+}
+
 func newSizeCmd(a *app) *cobra.Command {
-	m, partitions, output := defaultMemory(), uint64(1), ""
+	s := &sizeSettings{memorySettings: defaultMemory(), partitions: 1, instances: 1, recordBytes: sizing.DefaultRecordBytes}
 	cmd := &cobra.Command{
 		Use:   "size",
 		Short: "Calculate the memory for a window of IDs, or the IDs for some memory",
 		Long: `Calculate the memory for a window of IDs, or the IDs for some memory.
 
-What it prints as memory is allocated exactly so by run with the flags it shows.
-With --elements peak and skew are 1: the number as it stands. With --rate and
---memory they are those of run.`,
+What it prints as memory of the filters is allocated exactly so by run with the
+flags it shows. With --elements peak and skew are 1: the number as it stands.
+With --rate and --memory they are those of run.
+
+A rate of records, with duplicates, becomes one of IDs by --unique. Where --rate
+is that of the busiest hours and --rate-mean the average, their ratio is the peak.
+
+--redelivery knows how long some sources deliver again: ` + scheduleWords() + `.
+Others are given by their delays, and a consumer that may be reset by the
+retention of its topic.`,
 		Example: `  streamdedup size --elements 1e9 --fpr 0.01
-  streamdedup size --rate 50k --window 24h --partitions 12
-  streamdedup size --memory 2GiB --window 7d`,
+  streamdedup size --rate 50k --window 24h --partitions 12 --instances 3
+  streamdedup size --rate 80k --rate-mean 30k --unique 0.9 --headroom 25% --withheld-per-day 100
+  streamdedup size --rate 50k --redelivery stripe
+  streamdedup size --rate 50k --redelivery 10s,1m,10m,1h,6h
+  streamdedup size --rate 50k --redelivery rewind:7d
+  streamdedup size --memory 2GiB --window 7d
+  streamdedup size --rate 50k --sensitivity --compare
+  streamdedup size --rate 50k --plot memory.svg`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if m.capacity != 0 {
-				for name, factor := range map[string]*float64{"peak": &m.peak, "skew": &m.skew} {
-					if !cmd.Flags().Changed(name) {
-						*factor = 1
-					}
+			plan, err := s.planned(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			report, err := s.report(plan)
+			if err != nil {
+				return err
+			}
+			if s.plot != "" {
+				figure, err := memoryFigure(plan)
+				if err != nil {
+					return err
+				}
+				if err := plot(s.plot, figure); err != nil {
+					return err
 				}
 			}
-			if partitions > math.MaxInt32 {
-				return usagef("--partitions %d: a topic has at most %d", partitions, math.MaxInt32)
-			}
-			plan, err := m.plan(int(partitions))
-			if err != nil {
-				return err
-			}
-			report, err := sizing.NewReport(plan)
-			if err != nil {
-				return err
-			}
-			return a.report(report, output)
+			return a.report(detailed{report, s.details}, s.output)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	m.bind(fs)
-	alias(fs, "elements", "capacity")
-	numberFlag("partitions").add(fs, &partitions, "partitions", "partitions of the topic, each with a filter of its own")
-	bindOutput(fs, &output)
+	s.bind(fs)
 	return cmd
 }
+
+// bind defines the flags; the defaults are what s holds.
+func (s *sizeSettings) bind(fs *pflag.FlagSet) {
+	s.memorySettings.bind(fs)
+	alias(fs, "elements", "capacity")
+	rateFlag.add(fs, &s.demand.Mean, "rate-mean", "average new IDs a second, where --rate is that of the busiest hours")
+	shareFlag.add(fs, &s.demand.Unique, "unique", "share of the records that are first copies, where rates are of records")
+	headroomFlag.add(fs, &s.demand.Headroom, "headroom", "room for growth, such as 25%")
+	numberFlag("records").add(fs, &s.withheld, "withheld-per-day", "instead of --fpr: how many first copies a day may be taken for seen")
+	numberFlag("partitions").add(fs, &s.partitions, "partitions", "partitions of the topic, each with a filter of its own")
+	numberFlag("instances").add(fs, &s.instances, "instances", "processes that share the partitions")
+	sizeFlag.add(fs, &s.recordBytes, "record-bytes", "key, value and headers of an average record")
+	redeliveryFlag.add(fs, &s.redelivery, "redelivery", "window for how long a source delivers again: its name, its delays, or rewind:DUR of a consumer")
+	fs.BoolVar(&s.details.Overloads, "sensitivity", false, "show what happens at 1.5, 2 and 3 times the rate (default false)")
+	fs.BoolVar(&s.details.Elsewhere, "compare", false, "show what the same IDs take elsewhere (default false)")
+	fs.StringVar(&s.plot, "plot", "", "SVG `FILE` to draw memory against --fpr into, for shorter and longer windows too")
+	bindOutput(fs, &s.output)
+}
+
+var (
+	headroomFlag   = kindOf[float64]{"P", sizing.ParseHeadroom, formatFloat}
+	redeliveryFlag = kindOf[sizing.Redelivery]{"SOURCE", sizing.ParseRedelivery, func(r sizing.Redelivery) string { return r.Source }}
+)
+
+// report works out what to say about a plan.
+func (s *sizeSettings) report(plan sizing.Plan) (sizing.Report, error) {
+	d := sizing.Deployment{Instances: int(min(s.instances, math.MaxInt32)), RecordBytes: int(min(s.recordBytes, math.MaxInt32))}
+	if s.redelivery != (sizing.Redelivery{}) {
+		d.Redelivery = &s.redelivery
+	}
+	if err := d.Validate(plan.Workload.Partitions); err != nil {
+		return sizing.Report{}, &usageError{err}
+	}
+	return sizing.NewReport(plan, d)
+}
+
+// planned is the plan of what the flags say. changed tells which were given.
+func (s *sizeSettings) planned(changed func(flag string) bool) (sizing.Plan, error) {
+	switch {
+	case s.partitions > math.MaxInt32:
+		return sizing.Plan{}, usagef("--partitions %d: a topic has at most %d", s.partitions, math.MaxInt32)
+	case changed("peak") && changed("rate-mean"):
+		return sizing.Plan{}, usagef("--peak and --rate-mean both say how much fuller the busiest hours are: give one of them")
+	case changed("fpr") && changed("withheld-per-day"):
+		return sizing.Plan{}, usagef("--fpr and --withheld-per-day say the same in two ways: give one of them")
+	case s.memory != 0 && changed("headroom"):
+		return sizing.Plan{}, usagef("--headroom is of --elements or --rate; --memory is what there is")
+	}
+	if err := s.checkAmount(); err != nil {
+		return sizing.Plan{}, err
+	}
+	if s.capacity != 0 {
+		for name, factor := range map[string]*float64{"peak": &s.peak, "skew": &s.skew} {
+			if !changed(name) {
+				*factor = 1
+			}
+		}
+	}
+	if s.redelivery.Window != 0 && !changed("window") {
+		s.window = s.redelivery.Window
+	}
+	s.demand.WithheldPerDay = float64(s.withheld)
+	w, err := s.demand.Apply(s.workload(int(s.partitions)))
+	if err != nil {
+		return sizing.Plan{}, &usageError{err}
+	}
+	return s.solve(w)
+}
+
+// scheduleWords are the sources that --redelivery knows, in lines of help.
+func scheduleWords() string {
+	text, width := "", 60
+	for i, one := range sizing.Schedules {
+		if i > 0 {
+			text += ","
+			if width += 2 + len(one.Name); width > 78 {
+				text, width = text+"\n", len(one.Name)
+			} else {
+				text += " "
+			}
+		}
+		text += one.Name
+	}
+	return text
+}
+
+// detailed is a report and what its text goes into.
+type detailed struct {
+	sizing.Report
+	details sizing.Details
+}
+
+// WriteText implements textReport.
+func (d detailed) WriteText(w io.Writer) error { return d.WriteDetails(w, d.details) }
