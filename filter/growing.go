@@ -413,6 +413,11 @@ func (g *Growing) Full() bool {
 	return left == 0 || g.refused && slab >= g.made()
 }
 
+// Capacity is how many hashes a generation takes at most.
+func (g *Growing) Capacity() uint64 {
+	return g.config.GenerationCapacity + uint64(max(g.allowed, g.used))*g.config.slabCapacity()
+}
+
 // Slabs is how many slabs live generations have come to, and how often that number has
 // changed: a body that is copied in pieces is of no use where it did meanwhile.
 func (g *Growing) Slabs() (n int, changed uint64) { return g.used, g.changed }

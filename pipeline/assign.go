@@ -124,7 +124,6 @@ func (e *Engine) adopt(ctx context.Context) error {
 		for _, load := range stats.Loads {
 			ids += load
 		}
-		p.bytes = stats.Bytes
 		p.logged = r.is.LogEnd
 		p.checkpointed, p.checkpointNext = time.Now(), r.is.Next
 		p.epoch = e.session.Resume(p.name, r.is.Next)

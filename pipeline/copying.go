@@ -34,6 +34,7 @@ type copying struct {
 	logBegin int64
 	rotation uint64
 	loads    [filter.Generations]uint64 // by age at that rotation
+	slabs    uint64                     // how often their number had changed
 	at, end  uint64                     // of the body
 	out      *bodyWriter
 }
@@ -77,7 +78,7 @@ func (e *Engine) beginCheckpoint() {
 		part: due, began: due.checkpointed,
 		begin: due.shard.Next(), logBegin: due.logged,
 		rotation: due.shard.State().Window.Rotation, loads: due.stats().Loads,
-		end: due.shard.set.BodyBytes(), out: startBodyWriter(e.cfg.Checkpoints, due.name),
+		slabs: due.shard.slabs(), end: due.shard.set.BodyBytes(), out: startBodyWriter(e.cfg.Checkpoints, due.name),
 	}
 }
 
@@ -90,6 +91,12 @@ func (e *Engine) copyOne() bool {
 	}
 	if c.at == c.end {
 		return false // the disk has it to end
+	}
+	if c.part.shard.slabs() != c.slabs {
+		// What is copied is in other places of the body by now. The next one begins at once.
+		e.stopCopying(errors.New("the filter grew, or went back to its plan, while it was copied"))
+		c.part.checkpointed = time.Time{}
+		return false
 	}
 	if passed := c.part.shard.State().Window.Rotation - c.rotation; passed > c.part.shard.set.BodySpan() {
 		e.stopCopying(fmt.Errorf("the window moved on by %d generations while it was copied", passed))

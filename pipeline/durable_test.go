@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/window"
 )
 
 // durable is a stream with a changelog and checkpoints, and an engine for it whose
@@ -93,6 +95,14 @@ func checkWindow(t *testing.T, s *stream, rules Config) {
 	}
 }
 
+// growEarly lets the memory grow once a generation has some IDs: a third of what it gets.
+func growEarly(rules *Config, bytes uint64) {
+	rules.Window.OnFull, rules.Window.GenerationCapacity = window.GrowWhenFull, 20
+	rules.NewSet = func() (filter.Set, error) {
+		return newGrowing(20, filter.Params{Lines: bytes / filter.LineBytes, LinesPerKey: 4, CellsPerLine: 4}, math.MaxInt64)
+	}
+}
+
 // Whatever befalls the process, its transactions and its checkpoints, and however
 // often: the output is what it would have been, and a checkpoint that is finished is
 // true.
@@ -105,6 +115,9 @@ func TestEngineIsExactThroughCrashes(t *testing.T) {
 	total := map[string]int{}
 	for round := range rounds {
 		s, cfg := durable(t, 3)
+		if round%2 == 1 {
+			growEarly(&cfg.Rules, 4*copyStep)
+		}
 		records := base.Uint64()
 		wander(s, rand.New(rand.NewPCG(records, 0)), 12_000)
 		x := newTruth(t, s, cfg.Rules)

@@ -106,6 +106,7 @@ type part struct {
 	counts     Counts // of the open cycle
 	journal    uint64
 	bytes      uint64
+	slabs      int                // as last said
 	cancel     context.CancelFunc // of the restore
 	logged     int64              // where its changelog ends
 	// checkpointed is when the last checkpoint began, checkpointNext where the

@@ -98,7 +98,19 @@ func oddRules(rng *rand.Rand) (cfg Config, tiny bool) {
 			return filter.NewClassic(filter.ClassicParams{Bits: lines * 64, Hashes: uint(picks)})
 		}
 	}
+	if rng.IntN(3) == 0 {
+		w.OnFull, w.GenerationCapacity = window.GrowWhenFull, uint64(1+rng.IntN(30))
+		limit := rng.Uint64N(1 << 21)
+		cfg.NewSet = func() (filter.Set, error) {
+			return newGrowing(w.GenerationCapacity, filter.Params{Lines: lines, LinesPerKey: 2, CellsPerLine: picks}, limit)
+		}
+	}
 	return cfg, tiny
+}
+
+// newGrowing is a memory whose first filter takes so many IDs of a generation.
+func newGrowing(capacity uint64, first filter.Params, limit uint64) (filter.Set, error) {
+	return filter.NewGrowing(filter.GrowingConfig{Sliced: first, FPR: 1e-6, GenerationCapacity: capacity, MaxBytes: limit})
 }
 
 // oddRun is how a stream is put through a shard, and what came of it in committed cycles.

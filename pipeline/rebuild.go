@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/keys"
 	"github.com/streamdedup/streamdedup/window"
 )
@@ -49,10 +50,11 @@ func (r *Rebuild) Load(head *CheckpointHead, body io.Reader) error {
 	if err := head.State.check(s.print); err != nil {
 		return err
 	}
-	if have := s.set.Geometry(); head.Geometry != have {
-		return fmt.Errorf("the filter was %s, now it is %s: %w", head.Geometry, have, ErrForeignState)
+	size, loads := filter.Loads(s.set, head.Geometry)
+	if !loads {
+		return fmt.Errorf("the filter was %s, now it is %s: %w", head.Geometry, s.set.Geometry(), ErrForeignState)
 	}
-	if err := s.set.Load(head.SetHead, io.LimitReader(body, int64(s.set.BodyBytes()))); err != nil {
+	if err := s.set.Load(head.SetHead, io.LimitReader(body, int64(size))); err != nil {
 		return err
 	}
 	stored, err := s.sample.load(body)

@@ -83,7 +83,7 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	}
 	s := &Shard{
 		rules: cfg, finder: finder, allow: newAllowList(cfg.Allow), partition: p,
-		log: changeLog{on: cfg.LogChanges}, sample: newSample(cfg.Window.GenerationCapacity),
+		log:   changeLog{on: cfg.LogChanges},
 		shown: ^window.Marks(0),
 	}
 	if s.clock == nil {
@@ -95,6 +95,11 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 	if s.set, err = cfg.NewSet(); err != nil {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
+	capacity := cfg.Window.GenerationCapacity
+	if g, grows := s.set.(*filter.Growing); grows {
+		capacity = max(capacity, g.Capacity())
+	}
+	s.sample = newSample(capacity)
 	return s, nil
 }
 
@@ -398,6 +403,15 @@ func (s *Shard) Rollback() {
 	s.next, s.sealed = s.start, s.sealed[:0]
 	s.log.clear()
 	s.stopped = nil
+}
+
+// slabs is how often the number of slabs of a memory that grows has changed.
+func (s *Shard) slabs() uint64 {
+	if g, grows := s.set.(*filter.Growing); grows {
+		_, changed := g.Slabs()
+		return changed
+	}
+	return 0
 }
 
 // Sweep does a small step of the cleaning that rotations owe.

@@ -43,6 +43,20 @@ func (s *Snapshot) Ready() bool {
 	return true
 }
 
+// sayGrowth logs that the memory of a partition has grown, or is what it was planned for
+// again.
+func (e *Engine) sayGrowth(p *part, w *window.Stats) {
+	p.bytes = w.Bytes
+	switch {
+	case w.Slabs > p.slabs:
+		e.cfg.Logger.Warn("a generation has more new IDs than planned: the filter has grown",
+			"partition", p.name.String(), "slabs", w.Slabs, "bytes", w.Bytes)
+	case w.Slabs < p.slabs:
+		e.cfg.Logger.Info("the filter needs less than it had grown to", "partition", p.name.String(), "slabs", w.Slabs, "bytes", w.Bytes)
+	}
+	p.slabs = w.Slabs
+}
+
 // Snapshot is the state after the last cycle. It may be called at any time, from
 // any goroutine.
 func (e *Engine) Snapshot() *Snapshot { return e.snapshot.Load() }
@@ -55,6 +69,7 @@ func (e *Engine) publish() {
 		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted}
 		if p.shard != nil {
 			ps.Restored, ps.Next, ps.Window = true, p.shard.Next(), p.stats()
+			e.sayGrowth(p, &ps.Window)
 			ps.Hot, ps.Sample = p.shard.Hot(), p.shard.SampleStats()
 		}
 		s.Partitions = append(s.Partitions, ps)

@@ -22,6 +22,9 @@ const (
 	PassWhenFull OnFull = iota
 	// FailWhenFull stops before the record.
 	FailWhenFull
+	// GrowWhenFull learns the record, for which the set must be a [filter.Growing]. Once
+	// that has taken all it can it is PassWhenFull.
+	GrowWhenFull
 )
 
 // String is the name that [ParseOnFull] reads.
@@ -31,11 +34,13 @@ func (o OnFull) String() string {
 		return "pass"
 	case FailWhenFull:
 		return "fail"
+	case GrowWhenFull:
+		return "grow"
 	}
 	return fmt.Sprintf("OnFull(%d)", uint8(o))
 }
 
-// ParseOnFull reads "pass" or "fail".
+// ParseOnFull reads "grow", "pass" or "fail".
 func ParseOnFull(s string) (OnFull, error) {
 	switch s {
 	case "pass":
@@ -43,9 +48,9 @@ func ParseOnFull(s string) (OnFull, error) {
 	case "fail":
 		return FailWhenFull, nil
 	case "grow":
-		return 0, errors.New(`parse on-full "grow": growing is not built yet, use "pass" or "fail"`)
+		return GrowWhenFull, nil
 	}
-	return 0, fmt.Errorf(`parse on-full %q: want "pass" or "fail"`, s)
+	return 0, fmt.Errorf(`parse on-full %q: want "grow", "pass" or "fail"`, s)
 }
 
 // Config says how long a window remembers and how much. The zero value is not
@@ -97,8 +102,8 @@ func (c Config) Validate() error {
 	if c.GenerationCapacity == 0 {
 		fault("GenerationCapacity is 0: a generation that takes nothing remembers nothing")
 	}
-	if c.OnFull > FailWhenFull {
-		fault("OnFull is %v: want PassWhenFull or FailWhenFull", c.OnFull)
+	if c.OnFull > GrowWhenFull {
+		fault("OnFull is %v: want PassWhenFull, FailWhenFull or GrowWhenFull", c.OnFull)
 	}
 	if c.LearnLate && c.StopAtLate {
 		fault("StopAtLate excludes LearnLate: a window that stops at late records never learns one")

@@ -53,12 +53,12 @@ func TestSliceAndMaxAhead(t *testing.T) {
 }
 
 func TestParseOnFull(t *testing.T) {
-	for _, o := range []OnFull{PassWhenFull, FailWhenFull} {
+	for _, o := range []OnFull{PassWhenFull, FailWhenFull, GrowWhenFull} {
 		if got, err := ParseOnFull(o.String()); got != o || err != nil {
 			t.Errorf("parse %q: %v, %v", o, got, err)
 		}
 	}
-	for text, want := range map[string]string{"grow": "not built yet", "Pass": "want", "": "want"} {
+	for text, want := range map[string]string{"shrink": "want", "Pass": "want", "": "want"} {
 		if _, err := ParseOnFull(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parse %q: error %v, want %q", text, err, want)
 		}

@@ -41,8 +41,8 @@
 // learned again, so it does not extend the window and does not count as load; with
 // [Config.Refresh] it is and does, once in each generation. A generation that has
 // taken its planned number of hashes is full: its set would answer wrongly too often
-// if it took more. Then records either pass unlearned (counted by [MarkUnlearned]) or
-// Observe stops before the first that would be.
+// if it took more. Then the set grows ([GrowWhenFull]), or records pass unlearned
+// (counted by [MarkUnlearned]), or Observe stops before the first that would be.
 //
 // # Undo
 //

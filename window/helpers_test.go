@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -136,6 +137,19 @@ var sets = map[string]func(testing.TB) filter.Set{
 		}
 		return s
 	},
+	"growing": func(t testing.TB) filter.Set { return newGrowing(t, 40, math.MaxInt64) },
+}
+
+// newGrowing is a set whose first filter takes so many hashes of a generation.
+func newGrowing(t testing.TB, capacity, limit uint64) *filter.Growing {
+	g, err := filter.NewGrowing(filter.GrowingConfig{
+		Sliced: filter.Params{Lines: 512, LinesPerKey: 3, CellsPerLine: 4}, FPR: 1e-6,
+		GenerationCapacity: capacity, MaxBytes: limit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // openSet opens one of the sets until the test ends.

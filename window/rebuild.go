@@ -55,7 +55,11 @@ func Rebuild(cfg Config, set filter.Set, s State) (*Rebuilder, error) {
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("rebuild window: the state is damaged: %w", err)
 	}
-	r := &Rebuilder{was: s, w: newWindow(cfg, set, core{m: NoTime, knownFrom: s.KnownFrom, rotation: s.Rotation})}
+	w, err := newWindow(cfg, set, core{m: NoTime, knownFrom: s.KnownFrom, rotation: s.Rotation})
+	if err != nil {
+		return nil, fmt.Errorf("rebuild window: %w", err)
+	}
+	r := &Rebuilder{was: s, w: w}
 	if s.Slice != r.w.slice {
 		r.w.rotation = (s.Rotation>>lineageShift + 1) << lineageShift
 	}
@@ -205,6 +209,13 @@ func (r *Rebuilder) Loaded(rotation uint64, added [filter.Generations]uint64) er
 	for age := behind; age < filter.Generations; age++ {
 		r.w.gens[age].added = added[age-behind]
 	}
+	if g := r.w.grows; g != nil {
+		var given [filter.Generations]uint64
+		for age := range given {
+			given[age] = r.w.gens[age].added
+		}
+		g.Recount(given)
+	}
 	r.settle()
 	return nil
 }
@@ -270,6 +281,14 @@ func (r *Rebuilder) LearnRun(run Run, hashes []filter.Hash) {
 	if age >= filter.Generations {
 		return
 	}
+	if g := r.w.grows; g != nil {
+		// Which of its filters a hash is in depends on its number in its generation.
+		unlearned := g.Relearn(age, hashes)
+		r.w.gens[age].added += uint64(len(hashes)) - unlearned
+		r.unlearned += unlearned
+		r.settle()
+		return
+	}
 	for len(hashes) > 0 {
 		n := min(learnAtOnce, len(hashes))
 		wants := r.learn[:n]
@@ -302,7 +321,7 @@ func (r *Rebuilder) RotationOf(run Run) (rotation uint64, live bool) {
 // has room. It returns how many of them the generation held before.
 func (r *Rebuilder) add(age int, hashes []filter.Hash, wants []bool) (held uint64) {
 	g, ages := &r.w.gens[age], r.ages[:len(hashes)]
-	added := r.w.set.Learn(age, hashes, wants, r.w.cfg.GenerationCapacity-min(g.added, r.w.cfg.GenerationCapacity), ages)
+	added := r.w.set.Learn(age, hashes, wants, r.w.room(g), ages)
 	g.added += added
 	for i := range wants {
 		switch {

@@ -111,8 +111,11 @@ type Stats struct {
 	Generations []GenerationStats
 	// Loads is the same loads by age: Loads[0] is that of the filling generation.
 	Loads [filter.Generations]uint64
-	// Full: the filling generation has taken its capacity.
+	// Full: the filling generation has taken its capacity, or, in a set that grows, all
+	// that it can.
 	Full bool
+	// Slabs is how many filters the set has besides the first.
+	Slabs int
 	// StreamTime is M in milliseconds, NoTime before the first record.
 	StreamTime int64
 	// Believed: it comes from a record, not from the wall clock.
@@ -136,6 +139,10 @@ func (w *Window) Stats() Stats {
 		Coverage:   w.Coverage(),
 		Bytes:      w.set.Bytes(),
 		FPR:        w.fpr(),
+	}
+	if w.grows != nil {
+		s.Full = w.grows.Full()
+		s.Slabs, _ = w.grows.Slabs()
 	}
 	for _, g := range w.State().Generations {
 		age := w.number - g.Number

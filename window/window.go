@@ -14,6 +14,7 @@ import (
 // concurrently with another.
 type Window struct {
 	set      filter.Set
+	grows    *filter.Growing // it is the set, with GrowWhenFull, else nil
 	cfg      Config
 	span     int64 // W in ms
 	slice    int64 // length of a generation in ms
@@ -53,19 +54,31 @@ func New(cfg Config, set filter.Set) (*Window, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make window: %w", err)
 	}
-	return newWindow(cfg, set, core{m: NoTime}), nil
+	w, err := newWindow(cfg, set, core{m: NoTime})
+	if err != nil {
+		return nil, fmt.Errorf("make window: %w", err)
+	}
+	return w, nil
 }
 
-func newWindow(cfg Config, set filter.Set, c core) *Window {
+func newWindow(cfg Config, set filter.Set, c core) (*Window, error) {
+	var grows *filter.Growing
+	if cfg.OnFull == GrowWhenFull {
+		var ok bool
+		if grows, ok = set.(*filter.Growing); !ok {
+			return nil, fmt.Errorf("window.Config.OnFull is %v: the set does not grow", cfg.OnFull)
+		}
+	}
 	return &Window{
 		set:      set,
+		grows:    grows,
 		cfg:      cfg,
 		span:     cfg.Span.Milliseconds(),
 		slice:    cfg.Slice(),
 		maxAhead: cfg.maxAheadMillis(),
 		core:     c,
 		base:     c,
-	}
+	}, nil
 }
 
 // MarkCold says that records were read before this window which it does not
@@ -329,7 +342,7 @@ func (w *Window) choose(b *Batch, from, to int) {
 // that are to be learned, what no generation of the ages in known holds.
 func (w *Window) look(hashes []filter.Hash, learn []bool, ages []uint8) (added uint64, known uint8) {
 	filling := &w.gens[0]
-	room := w.cfg.GenerationCapacity - filling.added
+	room := w.room(filling)
 	if w.cfg.Refresh {
 		known = 1 << 0 // others may hold it as well
 		added = w.set.Learn(0, hashes, learn, room, ages)
@@ -339,6 +352,16 @@ func (w *Window) look(hashes []filter.Hash, learn []bool, ages []uint8) (added u
 	}
 	filling.added += added
 	return added, known
+}
+
+// room is how many hashes a generation takes yet. A set that grows knows for itself, and
+// takes fewer than it is given room for. One that a policy let grow once may have more
+// than a generation takes now.
+func (w *Window) room(g *generation) uint64 {
+	if w.grows != nil {
+		return math.MaxUint64
+	}
+	return w.cfg.GenerationCapacity - min(g.added, w.cfg.GenerationCapacity)
 }
 
 // rewind takes back what follow did for the records from to on. The stretch of
