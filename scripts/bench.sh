@@ -44,6 +44,7 @@ block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
 
 # What another script measured stays.
 sed -n '/^<!-- bench filter -->$/,/^<!-- end bench filter -->$/p' docs/BENCHMARKS.md >"$out/filter"
+sed -n '/^## The calculator/,/^<!-- end sizecheck -->$/p' docs/BENCHMARKS.md >"$out/sizecheck"
 
 {
 	cat <<'TEXT'
@@ -99,6 +100,8 @@ TEXT
 
 TEXT
 	cat "$out/filter"
+	echo
+	cat "$out/sizecheck"
 } >docs/BENCHMARKS.md
 
 # In the README the same stands between two comments.

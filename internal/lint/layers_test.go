@@ -59,10 +59,12 @@ var houseMap = map[string][]string{
 	"internal/e2e":             {anything},
 	"internal/chaos":           {anything},
 	"internal/lint":            nil,
+	"bench/sizecheck":          {anything},
+	"bench/measured":           {anything},
 }
 
 // testOnly are packages that nothing shipped may import, whatever the map says.
-var testOnly = []string{"filter/internal/simulate", "internal/kafkatest", "internal/e2e", "internal/chaos", "internal/lint"}
+var testOnly = []string{"filter/internal/simulate", "internal/kafkatest", "internal/e2e", "internal/chaos", "internal/lint", "bench/sizecheck", "bench/measured"}
 
 func TestLayers(t *testing.T) {
 	for _, pkg := range packages(t) {
