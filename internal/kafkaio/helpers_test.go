@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +20,6 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/window"
 )
-
-// limit bounds a test's waiting for anything.
-const limit = 90 * time.Second
 
 // everyBroker runs a test on an embedded broker and, where there is one, on a
 // real one.
@@ -100,22 +94,6 @@ func (s *scene) client(opts ...kgo.Opt) *kgo.Client {
 	}
 	s.t.Cleanup(cl.Close)
 	return cl
-}
-
-// testLog shows the log of a test with STREAMDEDUP_TEST_LOG=debug or info.
-func testLog(t *testing.T) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(os.Getenv("STREAMDEDUP_TEST_LOG"))); err != nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(writer{t}, &slog.HandlerOptions{Level: level}))
-}
-
-type writer struct{ t *testing.T }
-
-func (w writer) Write(b []byte) (int, error) {
-	_, err := io.WriteString(os.Stderr, w.t.Name()+" "+string(b))
-	return len(b), err
 }
 
 func ctx(t *testing.T) context.Context {
@@ -288,46 +266,6 @@ func (s *scene) startAs(cfg Config) *run {
 		}
 	})
 	return r
-}
-
-// finish stops the engine, once, and returns its end.
-func (r *run) finish() error {
-	r.stop()
-	select {
-	case err, ok := <-r.end:
-		if ok {
-			close(r.end)
-		}
-		return err
-	case <-time.After(limit):
-		r.t.Error("the engine does not stop")
-		return errors.New("does not stop")
-	}
-}
-
-// until waits for a state of the world.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// judged waits until so many records are committed, repeats included.
-func (r *run) judged(n int) {
-	r.t.Helper()
-	until(r.t, fmt.Sprintf("%d records judged", n), func() bool {
-		select {
-		case err := <-r.end:
-			close(r.end)
-			r.t.Fatalf("the engine ended after %d records: %v", r.engine.Snapshot().Counts.In, err)
-		default:
-		}
-		return r.engine.Snapshot().Counts.In >= uint64(n)
-	})
 }
 
 // extent is where a topic begins and ends, by partition.

@@ -67,6 +67,7 @@ func (s *Session) fit(assigned []pipeline.Assigned) error {
 // fetch waits for records, a change of assignment, or the end of wait.
 func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 	m := s.member.Load()
+	wakeFetches(m.client)
 	if wait <= 0 {
 		return m.client.PollFetches(nil) //nolint:staticcheck // kgo: nil takes what is there and does not wait
 	}
@@ -78,6 +79,14 @@ func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 	defer m.waiting(nil)
 	return m.client.PollFetches(ctx)
 }
+
+// wakeFetches makes the client look again for partitions to fetch. A seek, or a change
+// of assignment, stops its fetches and starts them anew; one that was just about to
+// begin then ends without having seen the new start, and without asking for another
+// (kgo's loopFetch, between loadSession and incWorker). Nothing of that broker would be
+// read any more, for good. To resume nothing is its only call that starts a fetch and
+// changes nothing.
+func wakeFetches(client *kgo.Client) { client.ResumeFetchPartitions(nil) }
 
 // accept takes what one fetch has for one partition.
 func (s *Session) accept(ctx context.Context, topic string, got *kgo.FetchPartition, now int64, polled *pipeline.Polled) error {

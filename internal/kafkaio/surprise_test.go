@@ -1,12 +1,10 @@
 package kafkaio
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -282,24 +280,6 @@ func TestOpenWaitsForALeader(t *testing.T) {
 	if refused != 3 {
 		t.Errorf("%d answers were refused, want 3: the test has lost its fault", refused)
 	}
-}
-
-// logged is a log that a test reads while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func (s *scene) logged() *logged {
