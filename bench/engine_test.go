@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,39 +14,90 @@ import (
 
 func engineConfig() EngineConfig {
 	return EngineConfig{
-		Memory: 2 << 20, FPR: 0.01, Layouts: []filter.Layout{filter.Compact, filter.Fast},
-		Sliced: true, Classic: true, Exact: true, Seed: 7, Duration: time.Minute, Command: "streamdedup bench engine",
+		Memory: []uint64{256 << 10}, FPR: 0.01, Workloads: Workloads(), Layouts: []filter.Layout{filter.Compact, filter.Fast},
+		Sliced: true, Classic: true, Exact: true, Seed: 7, Events: 30_000, Duration: time.Minute, Rotations: 3,
+		Command: "streamdedup bench engine",
 	}
 }
 
+// Every set is measured by every workload at every size, and beside the references
+// of its own size and workload. That all copies were found is checked in the run.
 func TestRunEngine(t *testing.T) {
-	report, err := RunEngine(t.Context(), engineConfig())
+	t.Parallel()
+	cfg := engineConfig()
+	cfg.Memory, cfg.Workloads = append(cfg.Memory, 512<<10), []Workload{Hot, Disorder}
+	report, err := RunEngine(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, r := range report.Results {
-		names = append(names, r.Filter+r.Layout)
-		if r.NSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 {
-			t.Errorf("%s: nothing was measured: %+v", r.Name, r)
+		names = append(names, fmt.Sprintf("%d %s %s%s", r.Memory>>10, r.Workload, r.Filter, r.Layout))
+		if r.NSPerEvent <= 0 || r.ShardNSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 || r.RandomLineNS <= 0 {
+			t.Errorf("%s: something was not measured: %+v", r.Name, r)
 		}
-		if r.Generations < 0.99 || r.Generations > 1.2 {
-			t.Errorf("%s: measured %.2f generations, want one", r.Name, r.Generations)
+		if r.Events < cfg.Events || r.ShardEvents < cfg.Events || r.Rotations < cfg.Rotations {
+			t.Errorf("%s: measured %d events, and %d across %d rotations", r.Name, r.Events, r.ShardEvents, r.Rotations)
 		}
-		if r.Filter != "exact" && (r.Bytes > 2<<20 || r.Bytes < 2<<20*9/10) {
-			t.Errorf("%s: has %d bytes, asked for %d", r.Name, r.Bytes, 2<<20)
+		if r.Filter != exactFilter && (r.Bytes > r.Memory || r.Bytes < r.Memory*9/10) {
+			t.Errorf("%s: has %d bytes, asked for %d", r.Name, r.Bytes, r.Memory)
+		}
+		if !(0 < r.BatchP50NS && r.BatchP50NS <= r.BatchP99NS && r.BatchP99NS <= r.BatchP999NS && r.BatchP999NS <= r.LongestStepNS) {
+			t.Errorf("%s: the times of a batch are out of order: %+v", r.Name, r)
+		}
+		if (r.TimesClassic == 0) != (r.Filter == classicFilter) || (r.TimesExact == 0) != (r.Filter == exactFilter) {
+			t.Errorf("%s: is not beside the references: %+v", r.Name, r)
 		}
 	}
-	if got := strings.Join(names, " "); got != "slicedcompact slicedfast classic exact" {
-		t.Errorf("measured %s", got)
+	var want []string
+	for _, size := range []string{"256", "512"} {
+		for _, w := range []string{"hot", "disorder"} {
+			for _, set := range []string{"slicedcompact", "slicedfast", "classic", "exact"} {
+				want = append(want, size+" "+w+" "+set)
+			}
+		}
 	}
-	if report.RandomLineNS <= 0 {
-		t.Errorf("a random line takes %g ns", report.RandomLineNS)
+	if !slices.Equal(names, want) {
+		t.Errorf("measured %q", names)
 	}
+	for _, r := range []EngineReport{report, {Results: report.Results[:4]}} {
+		var svg bytes.Buffer
+		if err := r.WriteSVG(&svg); err != nil || !strings.Contains(svg.String(), "sliced fast") || !strings.Contains(svg.String(), "a random line") {
+			t.Errorf("the drawing, error %v:\n%s", err, &svg)
+		}
+	}
+}
+
+// Without a bound of events a small filter is measured over as many generations as
+// it takes, and a large one over those that it was asked for.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	f := func(perGen uint64, tn turn, rotations int, events uint64) {
+		t.Helper()
+		set := newExactMap(7*perGen, 1)
+		e, err := newEngine(1, perGen, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLane(e, set, newFeed(1, engineSlice.Milliseconds()), perGen)
+		l.feed.workload = Unique
+		l.begin()
+		tn.limit = time.Hour
+		if m := l.measure(t.Context(), tn); m.rotations != rotations || m.events != events || uint64(len(m.batches)) != events/feedBatch {
+			t.Errorf("%d IDs a generation, %+v: %d rotations, %d events, %d batches", perGen, tn, m.rotations, m.events, len(m.batches))
+		}
+	}
+	f(100*feedBatch, turn{rotations: 1, events: 10 * feedBatch}, 1, 10*feedBatch)
+	f(100*feedBatch, turn{rotations: 3, events: 30 * feedBatch}, 3, 30*feedBatch)
+	f(4*feedBatch, turn{rotations: 1, events: 10 * feedBatch}, 3, 10*feedBatch)
+	f(4*feedBatch, turn{rotations: 3, events: feedBatch}, 3, 3*feedBatch)
+	f(512*feedBatch, turn{rotations: 1}, 2, leastEvents)
+	f(400*feedBatch, turn{rotations: 3}, 3, 1200*feedBatch)
 }
 
 // TestEngineReportNames holds the contract of `bench engine -o json`.
 func TestEngineReportNames(t *testing.T) {
+	t.Parallel()
 	b, err := json.Marshal(EngineReport{Environment: NewEnvironment("c", 1), Results: make([]EngineResult, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +117,30 @@ func TestEngineReportNames(t *testing.T) {
 			t.Errorf("a result has no %q", name)
 		}
 	}
-	var text bytes.Buffer
-	if err := (EngineReport{RandomLineNS: 1, Results: make([]EngineResult, 1)}).WriteText(&text); err != nil {
-		t.Fatal(err)
+}
+
+func TestEngineText(t *testing.T) {
+	t.Parallel()
+	f := func(results []EngineResult, want ...string) {
+		t.Helper()
+		var text bytes.Buffer
+		r := EngineReport{Environment: Environment{Machine: "a machine", Command: "a command"}, BatchEvents: 1024, Results: results}
+		r.compare()
+		if err := r.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(text.String(), w) {
+				t.Errorf("the text does not say %q:\n%s", w, &text)
+			}
+		}
 	}
-	if !strings.Contains(text.String(), "ns/event") {
-		t.Errorf("the text has no heading:\n%s", &text)
-	}
+	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, LongestStepNS: 2.5e6, LongestStep: "commit"}
+	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50}
+	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           25.0", "2.50", "commit", "takes 30.0 ns", "a machine", "a command")
+	small := result
+	small.Memory, small.Workload = 1<<19, "hot"
+	f([]EngineResult{result, small}, "sliced fast, unique, 1 GiB", "sliced fast, hot, 512 KiB")
 }
 
 func TestEngineConfigValidate(t *testing.T) {
@@ -79,41 +148,48 @@ func TestEngineConfigValidate(t *testing.T) {
 	if err == nil {
 		t.Fatal("an empty config is valid")
 	}
-	for _, want := range []string{"Memory is", "FPR is", "Duration is", "nothing is to be measured"} {
+	for _, want := range []string{"Memory is", "FPR is", "Duration is", "Rotations is", "nothing is to be measured"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
 }
 
-// A feed's copies are copies, its IDs are of the stated sizes and all different,
-// and a generation gets no more than its plan.
+// A feed's copies are copies that the window must still know, its IDs are of the
+// stated sizes and all different, and it counts both.
 func TestFeed(t *testing.T) {
-	const perGen = 5000
-	f := newFeed(3, 1000, perGen)
-	seen := map[string]bool{}
-	perNumber := map[int64]int{}
-	copies := 0
-	for range 50 {
-		for _, r := range f.next().Records {
-			if n := len(r.Key); n < minIDBytes || n > maxIDBytes {
-				t.Fatalf("an ID has %d bytes", n)
-			}
-			if seen[string(r.Key)] {
+	t.Parallel()
+	f := newFeed(3, 1000)
+	seen := map[string]int64{}
+	var copies, oldest uint64
+	var last int64
+	for generation := range int64(40) {
+		f.workload = Workloads()[generation/3%int64(len(Workloads()))]
+		f.rotate()
+		for range 3 {
+			for i, r := range f.next(generation).Records {
+				if n := len(r.Key); n < minIDBytes || n > maxIDBytes {
+					t.Fatalf("an ID has %d bytes", n)
+				}
+				if i == 0 && r.Time < last || r.Time > (feedStart/1000+generation)*1000 {
+					t.Fatalf("record %d of generation %d has time %d, the last one had %d", i, generation, r.Time, last)
+				}
+				last = max(last, r.Time)
+				at, again := seen[string(r.Key)]
+				if !again {
+					seen[string(r.Key)] = generation
+					continue
+				}
 				copies++
-				continue
+				oldest = max(oldest, uint64(generation-at))
 			}
-			seen[string(r.Key)] = true
-			perNumber[r.Time]++
 		}
 	}
-	if uint64(copies) != f.copies || uint64(len(seen)) != f.fresh {
+	if copies != f.copies || uint64(len(seen)) != f.fresh {
 		t.Errorf("%d new IDs and %d copies, the feed counts %d and %d", len(seen), copies, f.fresh, f.copies)
 	}
-	for number, n := range perNumber {
-		if n > perGen {
-			t.Errorf("the generation at %d has %d new IDs, its plan is %d", number, n, perGen)
-		}
+	if oldest >= filter.Sealed || oldest < reachGenerations-1 {
+		t.Errorf("copies reach back %d generations", oldest)
 	}
 }
 
@@ -123,8 +199,8 @@ func BenchmarkEngine(b *testing.B) {
 	f := func(filterName, layout string, change func(c *EngineConfig)) {
 		b.Run(fmt.Sprintf("filter=%s/layout=%s/memory=16MiB", filterName, layout), func(b *testing.B) {
 			c := engineConfig()
-			c.Memory = 16 << 20
-			c.Sliced, c.Classic, c.Exact = false, false, false
+			c.Memory = []uint64{16 << 20}
+			c.Sliced, c.Classic, c.Exact, c.Workloads = false, false, false, []Workload{Duplicates}
 			c.Events = uint64(max(b.N, feedBatch))
 			change(&c)
 			report, err := RunEngine(b.Context(), c)

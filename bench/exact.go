@@ -68,6 +68,7 @@ func (m *exactMap) Seal()                {}
 func (m *exactMap) Commit()              {}
 func (m *exactMap) JournalBytes() uint64 { return 0 }
 func (m *exactMap) Bytes() uint64        { return m.size }
+func (m *exactMap) BodyBytes() uint64    { return 0 }
 func (m *exactMap) Close() error         { m.rotations = nil; return nil }
 
 // scramble is the finaliser of splitmix64.

@@ -10,33 +10,35 @@ import (
 const (
 	// feedBatch is the records of a batch: about what a fetch brings of a partition.
 	feedBatch = 1024
-	// copyEvery record is a copy of an earlier one.
-	copyEvery = 10
-	// copyReach is how many new IDs back a copy's first may be.
-	copyReach = 1 << 20
+	// copyReach is how many new IDs back a copy's first may be, and reachGenerations
+	// how many generations: the window must still have it.
+	copyReach        = 1 << 20
+	reachGenerations = 4
 
 	minIDBytes, maxIDBytes = 16, 36
 
 	feedStart = int64(1_764_000_000_000)
 )
 
-// feed makes batches of records whose key is their ID, nine new ones and a copy
-// in turn. Making them is not part of what is measured.
+// feed makes batches of records whose key is their ID, new ones and copies by its
+// workload. Making them is not part of what is measured.
 type feed struct {
-	seed   uint64
-	slice  int64  // ms that a generation takes
-	perGen uint64 // new IDs in a generation
+	seed     uint64
+	slice    int64 // ms that a generation takes
+	workload Workload
 
 	batch  pipeline.Batch
 	ids    []byte
-	fresh  uint64 // new IDs so far
-	since  uint64 // and since the current generation began
-	number int64  // of the current generation
-	copies uint64 // copies so far
+	issued uint64                   // numbers of IDs so far, but for hot ones
+	starts [reachGenerations]uint64 // and before the generations, the newest first
+	hot    uint64                   // the hot ID's number, another one in each generation
+	warm   bool                     // it has come
+
+	fresh, copies uint64 // records so far
 }
 
-func newFeed(seed uint64, slice int64, perGen uint64) *feed {
-	f := &feed{seed: seed, slice: slice, perGen: perGen}
+func newFeed(seed uint64, slice int64) *feed {
+	f := &feed{seed: seed, slice: slice, hot: hotID}
 	f.batch = pipeline.Batch{
 		Partition: pipeline.Partition{Topic: "bench"},
 		Now:       feedStart + 1<<50, // no time is ahead of it
@@ -46,29 +48,57 @@ func newFeed(seed uint64, slice int64, perGen uint64) *feed {
 	return f
 }
 
-// next fills the batch. A generation begins with a batch, so that none is filled
-// beyond its plan.
-func (f *feed) next() *pipeline.Batch {
-	if f.since+feedBatch > f.perGen {
-		f.number++
-		f.since = 0
-	}
+// rotate says that a generation begins.
+func (f *feed) rotate() {
+	copy(f.starts[1:], f.starts[:])
+	f.starts[0] = f.issued
+	f.hot++
+	f.warm = false
+}
+
+// next fills the batch with records of the generation of the given number. The
+// first has a time that nothing before is later than.
+func (f *feed) next(generation int64) *pipeline.Batch {
 	b := &f.batch
 	b.First, b.Next = b.Next, b.Next+feedBatch
 	f.ids = f.ids[:0]
+	at := (feedStart/f.slice + generation) * f.slice
 	for i := range b.Records {
-		n := f.fresh
-		if i%copyEvery == copyEvery-1 && f.fresh > 0 {
-			n -= 1 + scramble(f.seed^uint64(b.First)^uint64(i)<<32)%min(f.fresh, copyReach)
-			f.copies++
-		} else {
-			f.fresh++
-			f.since++
+		r := keys.Record{Key: f.nextID(i), Time: at}
+		if f.workload == Disorder && i > 0 {
+			r.Time -= int64(f.random(i) >> 32 % uint64(f.slice))
 		}
-		b.Records[i] = keys.Record{Key: f.id(n), Time: feedStart/f.slice*f.slice + f.number*f.slice}
+		b.Records[i] = r
 		b.Offsets[i] = b.First + int64(i)
 	}
 	return b
+}
+
+// random is a number of its own for each record.
+func (f *feed) random(i int) uint64 {
+	return scramble(f.seed ^ uint64(f.batch.First) ^ uint64(i)<<32)
+}
+
+// nextID is the ID of the i-th record of the batch.
+func (f *feed) nextID(i int) []byte {
+	repeats := f.workload.repeats(i)
+	reach := min(f.issued-f.starts[reachGenerations-1], copyReach)
+	switch {
+	case repeats && f.workload == Hot:
+		if f.warm {
+			f.copies++
+		} else {
+			f.fresh++
+			f.warm = true
+		}
+		return f.id(f.hot)
+	case repeats && reach > 0:
+		f.copies++
+		return f.id(f.issued - 1 - f.random(i)%reach)
+	}
+	f.fresh++
+	f.issued++
+	return f.id(f.issued - 1)
 }
 
 // id is the n-th ID: 16 to 36 hexadecimal digits.
@@ -91,8 +121,7 @@ func (f *feed) id(n uint64) []byte {
 
 // check says whether a set that was fed gave the verdicts it must: it found every
 // copy, and of the new IDs no more than its false-positive rate lets expect.
-func (f *feed) check(c *pipeline.Counts, fpr float64) error {
-	duplicates := c.Verdicts[pipeline.Duplicate]
+func (f *feed) check(duplicates uint64, fpr float64) error {
 	if duplicates < f.copies {
 		return fmt.Errorf("%d of %d copies were missed", f.copies-duplicates, f.copies)
 	}

@@ -8,8 +8,10 @@ import (
 const (
 	lineBytes = 64
 	hugePage  = 2 << 20
-	// linesFor is how long the random lines are measured each time.
-	linesFor = 400 * time.Millisecond
+	// The random lines are measured in rounds, whose median counts: long enough to
+	// fill the second level of the TLB, short enough for an interrupt to spoil one only.
+	lineRounds = 9
+	lineRound  = 25 * time.Millisecond
 	// linesStep is how many lines are touched between two looks at the clock.
 	linesStep = 1 << 16
 )
@@ -17,20 +19,23 @@ const (
 // randomLines is what the machine can do at best: the time to read, change and
 // write one line of 64 bytes at a random place of as much memory. It is a plain
 // loop without prefetch; the processor overlaps as many steps as it can.
-func randomLines(bytes, seed uint64) (time.Duration, float64, error) {
-	memory, free, err := hugeMemory(int(max(bytes, hugePage)))
+func randomLines(bytes, seed uint64) (ns float64, err error) {
+	memory, free, err := hugeMemory(int(bytes))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	lines := unsafe.Slice((*[lineBytes / 8]uint64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/lineBytes)
-	touched := 0
-	began := time.Now()
-	for time.Since(began) < linesFor {
-		seed = touchLines(lines, seed)
-		touched += linesStep
+	rounds := make([]float64, lineRounds)
+	for i := range rounds {
+		touched := 0
+		began := threadTime()
+		for threadTime()-began < lineRound {
+			seed = touchLines(lines, seed)
+			touched += linesStep
+		}
+		rounds[i] = float64((threadTime() - began).Nanoseconds()) / float64(touched)
 	}
-	took := time.Since(began)
-	return took, float64(took.Nanoseconds()) / float64(touched), free()
+	return median(rounds), free()
 }
 
 // touchLines does linesStep steps. Its places come from an xorshift generator,

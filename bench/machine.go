@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -24,6 +25,16 @@ func NewEnvironment(command string, seed uint64) Environment {
 		Command: command,
 		Seed:    seed,
 	}
+}
+
+// note is what repeats a run, for below its figure.
+func (e Environment) note() string {
+	return fmt.Sprintf("%s, %s, seed %d\n%s", e.Machine, e.Go, e.Seed, e.Command)
+}
+
+func (e Environment) writeText(w io.Writer) error {
+	_, err := fmt.Fprintln(w, e.note())
+	return err
 }
 
 // processor is the processor's name where Linux tells it.

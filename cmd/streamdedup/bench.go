@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -26,8 +28,9 @@ func newBenchCmd(a *app) *cobra.Command {
 const all = "all"
 
 func newBenchEngineCmd(a *app) *cobra.Command {
-	c := bench.EngineConfig{Memory: 1 << 30, FPR: 0.01, Duration: 15 * time.Second}
-	layout, kind, output, s := all, all, "", seed{1, true}
+	c := bench.EngineConfig{Memory: []uint64{1 << 30}, FPR: 0.01, Duration: 10 * time.Second}
+	layout, kind, workload, rotations := all, all, bench.Duplicates.String(), uint64(3)
+	output, svg, s := "", "", seed{1, true}
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Measure the engine on one core: hash, window, filter, journal, commits",
@@ -40,13 +43,21 @@ memory), and the time to change a random line of memory.
 
 What is measured is one generation, from its rotation on: less does not have the
 share of cleaning that belongs to it. --duration bounds it; the column generations
-says how much of one it was. Use an idle machine.`,
-		Example: `  streamdedup bench engine --memory 1GiB --fpr 0.01 --layout fast -o json`,
-		Args:    noArgs,
+says how much of one it was. Then the whole shard of the product runs on the same
+filter, with verdicts, policies, counts and audit: across --rotations, and with a
+checkpoint being copied, to find the longest that its thread is away. Where
+--duration ends generations early, rotations follow each other faster than they
+would, and each has more to clean at once. Use an idle machine.
+
+Of several --memory sizes one filter at a time is in memory.`,
+		Example: `  streamdedup bench engine --memory 1GiB --fpr 0.01 --layout fast -o json
+  streamdedup bench engine --memory 512KiB,32MiB,1GiB,8GiB --plot engine.svg`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := chooseSubjects(&c, layout, kind); err != nil {
+			if err := chooseSubjects(&c, layout, kind, workload); err != nil {
 				return err
 			}
+			c.Rotations = int(min(rotations, math.MaxInt32))
 			c.Seed, c.Command = s.n, commandLine(cmd)
 			if err := c.Validate(); err != nil {
 				return &usageError{err}
@@ -59,25 +70,56 @@ says how much of one it was. Use an idle machine.`,
 				return err
 			}
 			status.clear()
-			return a.report(report, output)
+			return a.reportAndPlot(report, output, svg)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	sizeFlag.add(fs, &c.Memory, "memory", "of each filter")
+	sizeFlag.addList(fs, &c.Memory, "memory", "of each filter; of several, one after the other")
 	shareFlag.add(fs, &c.FPR, "fpr", "false-positive rate that the filters hold when full")
+	var workloads []string
+	for _, w := range bench.Workloads() {
+		workloads = append(workloads, w.String())
+	}
+	workloads = append(workloads, all)
+	choiceFlag("WORKLOAD", workloads...).add(fs, &workload, "workload", "stream to measure by: "+oneOf(workloads))
 	choiceFlag("LAYOUT", filter.Compact.String(), filter.Fast.String(), all).
 		add(fs, &layout, "layout", "of the sliced filter: compact, fast or all")
 	choiceFlag("KIND", sizing.Sliced.String(), sizing.Classic.String(), "exact", all).
 		add(fs, &kind, "filter", "what to measure: sliced, classic, exact (a Go map) or all")
 	numberFlag("events").add(fs, &c.Events, "events", "how many to measure of each (default one generation)")
-	durationFlag.add(fs, &c.Duration, "duration", "at most this long each")
+	durationFlag.add(fs, &c.Duration, "duration", "at most this long each, engine and shard")
+	numberFlag("rotations").add(fs, &rotations, "rotations", "how many the shard is watched across")
 	seedFlag.add(fs, &s, "seed", "of the IDs")
+	fs.StringVar(&svg, "plot", "", "draw the times per event into `FILE.svg`")
 	bindOutput(fs, &output)
 	return cmd
 }
 
-func chooseSubjects(c *bench.EngineConfig, layout, kind string) error {
+// drawnReport is a result that can be read and drawn.
+type drawnReport interface {
+	textReport
+	drawing
+}
+
+// reportAndPlot prints a result to stdout, and draws it into a file if there is one.
+func (a *app) reportAndPlot(r drawnReport, format, file string) error {
+	err := a.report(r, format)
+	if file != "" {
+		err = errors.Join(err, plot(file, r))
+	}
+	return err
+}
+
+func chooseSubjects(c *bench.EngineConfig, layout, kind, workload string) error {
+	c.Workloads = bench.Workloads()
+	if workload != all {
+		w, err := bench.ParseWorkload(workload)
+		if err != nil {
+			return &usageError{err}
+		}
+		c.Workloads = []bench.Workload{w}
+	}
 	c.Layouts = []filter.Layout{filter.Compact, filter.Fast}
 	if layout != all {
 		l, err := filter.ParseLayout(layout)

@@ -137,13 +137,13 @@ func TestBenchKafka(t *testing.T) {
 }
 
 func TestBenchEngine(t *testing.T) {
-	args := []string{"bench", "engine", "--memory", "1MiB", "--fpr", "1%", "--layout", "fast"}
+	args := []string{"bench", "engine", "--memory", "1MiB", "--fpr", "1%", "--layout", "fast", "--events", "20k"}
 	code, stdout, stderr := exec("", append(args, "-o", "json")...)
 	if code != exitOK {
 		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	o := object(t, stdout)
-	if len(o["results"].([]any)) != 3 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1MiB --fpr 0.01 --layout fast") {
+	if len(o["results"].([]any)) != 3 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1MiB --fpr 0.01 --layout fast --events 20,000") {
 		t.Errorf("the report is:\n%s", stdout)
 	}
 	if code, stdout, _ = exec("", append(args, "--filter", "sliced")...); code != exitOK || !strings.Contains(stdout, "sliced fast") || strings.Contains(stdout, "classic") {
