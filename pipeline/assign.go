@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -18,10 +17,10 @@ func (p Partition) compare(q Partition) int {
 // nothing, also when it was ours before: another may have written meanwhile.
 func (e *Engine) assign(ctx context.Context, polled Polled) {
 	for _, p := range polled.Lost {
-		e.lose(ctx, p)
+		e.lose(p)
 	}
 	for _, a := range polled.Assigned {
-		e.lose(ctx, a.Partition)
+		e.lose(a.Partition)
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
 		p.cancel = e.restores.start(ctx, a, func(ctx context.Context) (Restored, error) {
@@ -52,7 +51,7 @@ func (e *Engine) leastLoaded() *worker {
 
 // lose drops a partition that another may have from now on. What the open cycle
 // has of it must not come out: the other reads it again.
-func (e *Engine) lose(ctx context.Context, name Partition) {
+func (e *Engine) lose(name Partition) {
 	p := e.parts[name]
 	if p == nil {
 		return
@@ -60,10 +59,8 @@ func (e *Engine) lose(ctx context.Context, name Partition) {
 	if p.moved && e.open.failed == nil {
 		e.open.failed = fmt.Errorf("partition %s was lost in the middle of a cycle", name)
 	}
-	delete(e.parts, name) // so that what its worker has is not delivered
-	for slices.ContainsFunc(e.flying, func(f flight) bool { return f.part == p }) {
-		e.land(ctx, 1)
-	}
+	delete(e.parts, name) // so that what was read of it is not delivered
+	e.takeBack(len(e.flying))
 	e.free(p)
 	e.cfg.Logger.Info("partition left to other instances", "partition", name.String())
 }

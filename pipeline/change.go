@@ -191,10 +191,12 @@ func (r *binaryReader) learned() Learned {
 	return l
 }
 
-// changeLog is what a shard has learned since its last commit.
+// changeLog is what a shard has learned since its last commit, cycle by cycle.
 type changeLog struct {
-	on   bool
-	runs []Learned
+	on     bool
+	runs   []Learned   // of the open cycle
+	sealed [][]Learned // of the cycles before it, the oldest first
+	spare  [][]Learned // memory of cycles that are settled
 }
 
 // take notes what the window learned of a batch. It allocates nothing once it has
@@ -242,10 +244,15 @@ func (l *changeLog) run(run window.Run) *Learned {
 	return &l.runs[n-1]
 }
 
-// live are the runs that are not empty and not forgotten already.
+// live are the runs of the last sealed cycle, or of the open one where none is, that
+// are not empty and not forgotten already.
 func (l *changeLog) live(rotation uint64) []Learned {
+	runs := l.runs
+	if n := len(l.sealed); n > 0 {
+		runs = l.sealed[n-1]
+	}
 	var live []Learned
-	for _, run := range l.runs {
+	for _, run := range runs {
 		if len(run.Hashes) > 0 && rotation-run.Rotation < filter.Generations {
 			live = append(live, run)
 		}
@@ -253,4 +260,23 @@ func (l *changeLog) live(rotation uint64) []Learned {
 	return live
 }
 
-func (l *changeLog) clear() { l.runs = l.runs[:0] }
+// seal, commit and rollback are those of the window.
+func (l *changeLog) seal() {
+	l.sealed = append(l.sealed, l.runs)
+	l.runs = nil
+	if n := len(l.spare); n > 0 {
+		l.runs, l.spare = l.spare[n-1], l.spare[:n-1]
+	}
+}
+
+func (l *changeLog) commit() {
+	l.spare = append(l.spare, l.sealed[0][:0])
+	l.sealed = append(l.sealed[:0], l.sealed[1:]...)
+}
+
+func (l *changeLog) rollback() {
+	for _, runs := range l.sealed {
+		l.spare = append(l.spare, runs[:0])
+	}
+	l.runs, l.sealed = l.runs[:0], l.sealed[:0]
+}

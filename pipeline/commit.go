@@ -35,8 +35,15 @@ func (e *Engine) commit(ctx context.Context) error {
 		return e.abort(ctx, e.broken)
 	}
 	slices.SortFunc(positions, func(a, b Position) int { return a.Partition.compare(b.Partition) })
+	if err := e.readAhead(ctx, e.session.Finish(positions)); err != nil {
+		return errors.Join(err, e.abort(ctx, err))
+	}
+	if e.open.failed != nil {
+		return e.abort(ctx, e.open.failed)
+	}
 	result, err := e.session.Commit(context.WithoutCancel(ctx), positions)
 	if err != nil {
+		e.discard()
 		e.rollback(nil)
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -47,7 +54,7 @@ func (e *Engine) commit(ctx context.Context) error {
 func (e *Engine) abort(ctx context.Context, cause error) error {
 	began := time.Now()
 	e.open.failed = cause
-	e.land(ctx, len(e.flying)) // back from the workers, and no further
+	e.discard()
 	e.cfg.Logger.Warn("cycle aborted", "cause", cause)
 	result, err := e.session.Abort(context.WithoutCancel(ctx))
 	if err != nil {
@@ -61,6 +68,10 @@ func (e *Engine) abort(ctx context.Context, cause error) error {
 func (e *Engine) settle(r CommitResult, began time.Time) error {
 	var counts Counts
 	oldest := e.open.oldest
+	e.takeBack(len(e.flying)) // a failure among them is one of now
+	if r.Settlement != Committed {
+		e.discard()
+	}
 	switch r.Settlement {
 	case Committed:
 		for _, p := range e.parts {

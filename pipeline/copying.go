@@ -53,10 +53,9 @@ func (e *Engine) checkpoint() {
 	}
 }
 
-// beginCheckpoint begins the checkpoint of the partition that has waited longest,
-// if one is due: its interval is over and it has moved.
-func (e *Engine) beginCheckpoint() {
-	var due *part
+// dueForCopy is the partition that has waited longest for a checkpoint, if one is
+// due: its interval is over and it has moved.
+func (e *Engine) dueForCopy() (due *part) {
 	for _, p := range e.parts {
 		if p.shard == nil || time.Since(p.checkpointed) < e.cfg.CheckpointInterval || p.shard.Next() == p.checkpointNext {
 			continue
@@ -66,7 +65,14 @@ func (e *Engine) beginCheckpoint() {
 			due = p
 		}
 	}
-	if due == nil {
+	return due
+}
+
+// beginCheckpoint begins the checkpoint that is due, unless a shard has judged
+// something since the last commit.
+func (e *Engine) beginCheckpoint() {
+	due := e.dueForCopy()
+	if due == nil || len(e.flying) > 0 {
 		return
 	}
 	e.left = slices.DeleteFunc(e.left, func(w *bodyWriter) bool {

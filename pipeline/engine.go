@@ -86,7 +86,8 @@ type Engine struct {
 	settled  [Lost + 1]uint64
 	restores beside[Restored]
 	open     cycle
-	flying   []flight      // batches that workers have, in the order of reading
+	flying   []flight      // batches that are not delivered yet, in the order of reading
+	away     int           // how many of them, the last ones, workers still have
 	broken   error         // a worker's panic
 	idle     time.Time     // when the last sweep of an idle engine was
 	copying  *copying      // nil while no checkpoint is being made
@@ -146,6 +147,7 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 	}
 	e.restores = newBeside[Restored]()
 	defer func() {
+		e.discard()
 		for p := range e.parts {
 			e.drop(p)
 		}
@@ -221,7 +223,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 // its first record should not wait for the others' silence.
 const restorePatience = 10 * time.Millisecond
 
-// patience is how long the next poll may wait.
+// patience is how long the next poll of a cycle may wait.
 func (e *Engine) patience(end time.Time) time.Duration {
 	if len(e.flying) > 0 {
 		return 0 // they wait to be delivered
@@ -233,7 +235,7 @@ func (e *Engine) patience(end time.Time) time.Duration {
 	return left
 }
 
-// flight is a batch that a worker has.
+// flight is a batch that was given to a worker.
 type flight struct {
 	part  *part
 	batch *Batch
@@ -245,16 +247,11 @@ type flight struct {
 func (e *Engine) process(ctx context.Context, batches []*Batch) {
 	before := len(e.flying)
 	for _, b := range batches {
-		p := e.parts[b.Partition]
-		if e.open.failed != nil || p == nil || p.shard == nil || p.halted != nil || b.Epoch != p.epoch {
-			continue // read under an assignment or a position that is no more
-		}
-		if len(e.flying) == ringSize {
+		for e.away == ringSize {
 			e.land(ctx, 1)
 			before--
 		}
-		p.worker.in.put(task{op: opProcess, shard: p.shard, batch: b})
-		e.flying = append(e.flying, flight{p, b})
+		e.launch(b)
 	}
 	if len(batches) == 0 {
 		before = len(e.flying)
@@ -262,18 +259,47 @@ func (e *Engine) process(ctx context.Context, batches []*Batch) {
 	e.land(ctx, before)
 }
 
+// launch gives a batch to the worker of its shard, unless it was read under an
+// assignment or a position that is no more.
+func (e *Engine) launch(b *Batch) {
+	p := e.parts[b.Partition]
+	if e.open.failed != nil || p == nil || p.shard == nil || p.halted != nil || b.Epoch != p.epoch {
+		return
+	}
+	p.worker.in.put(task{op: opProcess, shard: p.shard, batch: b})
+	e.flying = append(e.flying, flight{p, b})
+	e.away++
+}
+
 // land takes the first n batches back from their workers, in the order in which
 // they were read, and delivers them.
 func (e *Engine) land(ctx context.Context, n int) {
-	for _, f := range e.flying[:max(0, n)] {
-		t := f.part.worker.out.take()
-		e.result(t)
-		f.part.journal = t.journal
+	n = max(0, n)
+	e.takeBack(n)
+	for _, f := range e.flying[:n] {
 		if e.open.failed == nil && e.parts[f.part.name] == f.part {
 			e.deliver(ctx, f.part, f.batch)
 		}
 	}
-	e.flying = e.flying[:copy(e.flying, e.flying[max(0, n):])]
+	e.flying = slices.Delete(e.flying, 0, n)
+}
+
+// takeBack waits until the workers are done with the first n batches.
+func (e *Engine) takeBack(n int) {
+	for back := len(e.flying) - e.away; back < n; back++ {
+		p := e.flying[back].part
+		t := p.worker.out.take()
+		e.result(t)
+		p.journal = t.journal
+		e.away--
+	}
+}
+
+// discard takes all batches back and delivers none: what was judged is about to be
+// undone, or forgotten.
+func (e *Engine) discard() {
+	e.takeBack(len(e.flying))
+	e.flying = slices.Delete(e.flying, 0, len(e.flying))
 }
 
 // deliver sends a judged batch on and counts it for the cycle.
@@ -334,7 +360,7 @@ const sweepInterval = 100 * time.Millisecond
 
 // sweep lets idle shards clean. What it does belongs to the next cycle.
 func (e *Engine) sweep() {
-	if e.open.begun || time.Since(e.idle) < sweepInterval {
+	if e.open.begun || len(e.flying) > 0 || time.Since(e.idle) < sweepInterval {
 		return
 	}
 	e.idle = time.Now()
@@ -345,8 +371,10 @@ func (e *Engine) sweep() {
 	}
 }
 
-// do runs one operation on a shard and waits for it.
+// do runs one operation on a shard and waits for it. Whatever its worker had before
+// is done first.
 func (e *Engine) do(p *part, op operation) {
+	e.takeBack(len(e.flying))
 	p.worker.in.put(task{op: op, shard: p.shard})
 	e.result(p.worker.out.take())
 }

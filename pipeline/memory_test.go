@@ -73,6 +73,12 @@ type member struct {
 	current   fault
 	committed int
 	closed    bool
+
+	// answered is what Finish returned in the open cycle; it is closed with the poll
+	// that finds answersIn at zero. Ahead is how many batches were read before.
+	answered  chan struct{}
+	answersIn int
+	ahead     int
 }
 
 type pending struct {
@@ -119,6 +125,12 @@ func (m *member) Poll(ctx context.Context, _ time.Duration) (Polled, error) {
 	if m.halted != nil {
 		finished = m.halted()
 	}
+	if m.answered != nil {
+		m.ahead += len(polled.Batches)
+		if m.answersIn--; m.answersIn == 0 {
+			close(m.answered)
+		}
+	}
 	if finished && len(polled.Assigned) == 0 {
 		m.done()
 	}
@@ -138,6 +150,9 @@ func (m *member) Resume(p Partition, next int64) uint64 {
 func (m *member) Halt(p Partition) { delete(m.reading, p) }
 
 func (m *member) Deliver(_ context.Context, b *Batch) error {
+	if m.answered != nil {
+		panic("delivered between Finish and Commit")
+	}
 	if !m.open {
 		m.open = true
 		m.current = m.fault(m.began)
@@ -165,6 +180,14 @@ func (m *member) Deliver(_ context.Context, b *Batch) error {
 }
 
 var errTooLarge = errors.New("message too large")
+
+func (m *member) Finish([]Position) <-chan struct{} {
+	m.answered, m.answersIn = make(chan struct{}), m.rng.IntN(4)
+	if m.answersIn == 0 {
+		close(m.answered)
+	}
+	return m.answered
+}
 
 func (m *member) Commit(ctx context.Context, positions []Position) (CommitResult, error) {
 	switch {
@@ -207,7 +230,9 @@ func (m *member) keep(positions []Position) map[Partition]int64 {
 	return logged
 }
 
-func (m *member) reset() { m.pending, m.open, m.refused, m.current = nil, false, nil, faultNone }
+func (m *member) reset() {
+	m.pending, m.open, m.refused, m.current, m.answered = nil, false, nil, faultNone, nil
+}
 
 // lose takes every partition away and gives it back.
 func (m *member) lose(cause error) CommitResult {

@@ -241,6 +241,9 @@ func (d *delta) behind(of Partition, t int64) {
 	}
 }
 
+// Finish is for engines.
+func (g *gate) Finish([]Position) <-chan struct{} { panic("a router does not read ahead") }
+
 func (g *gate) Commit(ctx context.Context, positions []Position) (CommitResult, error) {
 	d := g.d
 	if d.fault > 0 && d.rng.IntN(d.fault) == 0 {

@@ -15,7 +15,7 @@ import (
 // asks in the meantime waits until then.
 type Session interface {
 	// Poll waits for records or a change of assignment, at most until wait is
-	// over, and returns what there is. Only assigned, resumed partitions give
+	// over, or what Finish waits for, and returns what there is. Only assigned, resumed partitions give
 	// batches. A [*Stop] as error of one partition comes in Polled.Stopped.
 	Poll(ctx context.Context, wait time.Duration) (Polled, error)
 	// Resume starts reading p at next, also after a Halt, and returns the epoch
@@ -28,7 +28,12 @@ type Session interface {
 	// order of its partition, without waiting for acknowledgement. It may add
 	// the mark Retimed. A transaction begins with the first batch.
 	Deliver(ctx context.Context, b *Batch) error
-	// Commit makes everything delivered, and the positions, durable at once.
+	// Finish ends the deliveries of a cycle and says which positions will be
+	// committed. The channel is closed once all output has its answer, so that Commit
+	// need not wait for that. Poll may be called meanwhile, and returns when it is.
+	Finish(positions []Position) (answered <-chan struct{})
+	// Commit makes everything delivered, and the positions, durable at once. It
+	// finishes the cycle where Finish was not called; else the positions are the same.
 	// Its error is fatal; all that can be settled is in the result.
 	Commit(ctx context.Context, positions []Position) (CommitResult, error)
 	// Abort takes back what was delivered since the last commit; reading goes

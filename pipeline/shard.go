@@ -358,13 +358,18 @@ func (s *Shard) Next() int64 { return s.next }
 func (s *Shard) Begin(next int64) { s.start, s.next = next, next }
 
 // Position is the next offset, as metadata what it takes to rebuild the shard's
-// memory from the input, and what was learned since the last commit.
+// memory from the input, and what was learned in the cycle that was sealed last, or in
+// the open one where none is sealed. It is asked for before anything else is judged.
 func (s *Shard) Position() Position {
 	state := s.State()
 	p := Position{Partition: s.partition, Next: s.next, Metadata: state.Metadata()}
 	if s.log.on {
+		begin := s.start
+		if n := len(s.sealed); n > 1 {
+			begin = s.sealed[n-2]
+		}
 		p.Change = &Change{
-			Begin: s.start, Next: s.next, Gap: s.gap, State: state, Learned: s.log.live(state.Window.Rotation),
+			Begin: begin, Next: s.next, Gap: s.gap, State: state, Learned: s.log.live(state.Window.Rotation),
 		}
 	}
 	return p
@@ -374,6 +379,7 @@ func (s *Shard) Position() Position {
 func (s *Shard) Seal() {
 	s.window.Seal()
 	s.sample.seal()
+	s.log.seal()
 	s.sealed = append(s.sealed, s.next)
 }
 
@@ -381,12 +387,10 @@ func (s *Shard) Seal() {
 func (s *Shard) Commit() {
 	s.window.Commit()
 	s.sample.commit()
+	s.log.commit()
 	s.start = s.sealed[0]
 	s.sealed = append(s.sealed[:0], s.sealed[1:]...)
 	s.gap = false
-	if len(s.sealed) == 0 && s.next == s.start {
-		s.log.clear()
-	}
 	kept := s.refusals[:0]
 	for _, r := range s.refusals {
 		if r.Offset >= s.start {
@@ -400,8 +404,8 @@ func (s *Shard) Commit() {
 func (s *Shard) Rollback() {
 	s.window.Rollback()
 	s.sample.rollback()
+	s.log.rollback()
 	s.next, s.sealed = s.start, s.sealed[:0]
-	s.log.clear()
 	s.stopped = nil
 }
 

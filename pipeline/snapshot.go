@@ -68,7 +68,7 @@ func (e *Engine) publish() {
 	for _, p := range e.parts {
 		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted}
 		if p.shard != nil {
-			ps.Restored, ps.Next, ps.Window = true, p.shard.Next(), p.stats()
+			ps.Restored, ps.Next, ps.Window = true, p.shard.start, p.stats()
 			e.sayGrowth(p, &ps.Window)
 			ps.Hot, ps.Sample = p.shard.Hot(), p.shard.SampleStats()
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
 )
@@ -24,6 +25,8 @@ type transaction struct {
 	release context.CancelFunc
 	// broken is why it could not begin.
 	broken error
+	// flush waits for the answers to its output, nil while it may get more.
+	flush *flush
 	// spoilt is why it must not commit.
 	spoilt error
 	// uncopied are the duplicates in it that were too large to be copied.
@@ -54,6 +57,47 @@ func (s *Session) closeCycle() {
 	s.cycle = transaction{}
 }
 
+// flush is a wait for all answers of the client, beside the session's own goroutine.
+type flush struct {
+	answered context.Context //nolint:containedctx // its end is the signal, for a channel and for polls
+	err      error           // once it has ended
+}
+
+// startFlush waits until the client has answered for all records, or ctx ends.
+func startFlush(ctx context.Context, client *kgo.Client) *flush {
+	answered, end := context.WithCancel(context.Background())
+	f := &flush{answered: answered}
+	go func() {
+		defer end()
+		f.err = client.Flush(ctx)
+	}()
+	return f
+}
+
+// wait is why the client did not answer for all.
+func (f *flush) wait() error {
+	<-f.answered.Done()
+	return f.err
+}
+
+// Finish implements [pipeline.Session]. Why a cycle cannot be finished is for the
+// commit to say.
+func (s *Session) Finish(positions []pipeline.Position) <-chan struct{} {
+	if !s.begin() || s.complete(positions) != nil {
+		return closed
+	}
+	s.member.Load().delivery.before(positions)
+	s.cycle.flush = startFlush(s.cycle.sending, s.client())
+	return s.cycle.flush.answered.Done()
+}
+
+// closed is a channel that nobody waits for.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // Commit implements [pipeline.Session]. It does not heed the end of ctx: a commit
 // that is given up half-way is one whose end nobody knows.
 func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pipeline.CommitResult, error) {
@@ -62,15 +106,16 @@ func (s *Session) Commit(ctx context.Context, positions []pipeline.Position) (pi
 	if !s.begin() {
 		return s.abort(ctx, nil)
 	}
-	delivery := s.member.Load().delivery
 	if err := errors.Join(s.cycle.spoilt, s.complete(positions)); err != nil {
 		return s.abort(ctx, err)
 	}
-	delivery.before(positions)
-	if err := s.client().Flush(s.cycle.sending); err != nil || s.failures.any.Load() {
+	if s.cycle.flush == nil {
+		s.Finish(positions)
+	}
+	if err := s.cycle.flush.wait(); err != nil || s.failures.any.Load() {
 		return s.abort(ctx, err)
 	}
-	return delivery.commit(ctx, positions)
+	return s.member.Load().delivery.commit(ctx, positions)
 }
 
 // done is the result of a cycle that is durable.

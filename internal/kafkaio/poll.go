@@ -73,6 +73,9 @@ func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	if s.cycle.flush != nil {
+		defer context.AfterFunc(s.cycle.flush.answered, cancel)()
+	}
 	if m.waiting(cancel) {
 		return m.client.PollFetches(nil) //nolint:staticcheck // as above
 	}
