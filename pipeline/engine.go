@@ -319,8 +319,9 @@ func (e *Engine) deliver(ctx context.Context, p *part, b *Batch) {
 	}
 }
 
-// minJournal keeps small filters from committing all the time.
-const minJournal = 1 << 20
+// minJournal keeps small filters from committing all the time: it is what half a million
+// new IDs a second write in 200 ms. A journal is no larger than what the cycle learned.
+const minJournal = 8 << 20
 
 // maxRecords and maxMemory are how many records a cycle may hold, and in how many
 // bytes: a source keeps them all until it ends, and neither a long commit interval nor

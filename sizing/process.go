@@ -46,7 +46,7 @@ const (
 	// record to its outcome.
 	recordOverhead = 320
 	// minJournal is what a cycle may always journal, however small the filters.
-	minJournal = 1 << 20
+	minJournal = 8 << 20
 	// fetched is what lies in answers of the brokers, and written what the client keeps
 	// of records on their way to the output.
 	fetched, written = 32 << 20, 16 << 20
