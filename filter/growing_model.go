@@ -64,6 +64,9 @@ func (m growingModel) Bytes() uint64 {
 	return bytes
 }
 
+// Slabs is how many filters there are besides the first.
+func (m growingModel) Slabs() int { return len(m.filters) - 1 }
+
 // FPR implements [Model].
 func (m growingModel) FPR(elements uint64) float64 {
 	var loads [Generations]uint64

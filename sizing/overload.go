@@ -19,16 +19,13 @@ type Overload struct {
 // overloads are how many times the planned rate a report looks at.
 var overloads = []float64{1, 1.5, 2, 3}
 
-// growthLimit is what a growing filter may take, in times the plan.
-const growthLimit = 2
-
 // Overloads says what happens at some times the planned rate, when full generations
 // pass what comes on and, where the filter can, when they grow.
 func (p Plan) Overloads() ([]Overload, error) {
 	tiers := map[string][]tier{"pass": {{p.GenerationCapacity, p.BytesPerPartition, p.model()}}}
 	policies := []string{"pass"}
 	if p.Workload.Kind == Sliced {
-		grown, err := p.tiers(growthLimit * p.BytesPerPartition)
+		grown, err := p.tiers(GrowthLimit * p.BytesPerPartition)
 		if err != nil {
 			return nil, err
 		}

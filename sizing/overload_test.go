@@ -25,7 +25,7 @@ func TestOverloads(t *testing.T) {
 			t.Errorf("as planned: %+v", one)
 		case one.OnFull == "pass" && (math.Abs(one.Unlearned-(1-1/one.Times)) > 1e-6 || one.Bytes != p.Bytes || one.FPR > w.FPR*(1+1e-9)):
 			t.Errorf("a full generation learns no more: %+v", one)
-		case one.OnFull == "grow" && (one.Bytes > growthLimit*p.Bytes || one.FPR > 1.25*w.FPR):
+		case one.OnFull == "grow" && (one.Bytes > GrowthLimit*p.Bytes || one.FPR > 1.25*w.FPR):
 			t.Errorf("growth has two limits: %+v", one)
 		case one.OnFull == "grow" && one.Times == 1.5 && one.Unlearned > 1e-6:
 			t.Errorf("the first slab holds half of the plan: %+v", one)

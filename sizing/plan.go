@@ -118,6 +118,21 @@ func (p Plan) NewSet() (filter.Set, error) {
 	return newSet(filter.NewSliced(p.Sliced))
 }
 
+// GrowthLimit is what filters may grow to where nobody says it, in times the plan.
+const GrowthLimit = 2
+
+// NewGrowingSet builds the set of one partition, which may grow to its share of limit bytes
+// for all partitions. A classic one cannot grow. Its owner closes it.
+func (p Plan) NewGrowingSet(limit uint64) (filter.Set, error) {
+	if p.Workload.Kind == Classic {
+		return nil, errors.New("a ring of classic filters cannot grow")
+	}
+	return newSet(filter.NewGrowing(filter.GrowingConfig{
+		Sliced: p.Sliced, Single: p.Single, FPR: p.Workload.FPR,
+		GenerationCapacity: p.GenerationCapacity, MaxBytes: limit / uint64(p.Workload.Partitions),
+	}))
+}
+
 // newSet is set, or nothing at all after an error: a nil pointer must not get into
 // the interface.
 func newSet[S filter.Set](set S, err error) (filter.Set, error) {

@@ -130,7 +130,7 @@ func (r Report) writeOverloads(w io.Writer) {
 		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", rate, one.OnFull, percent(one.FPR), percent(one.Unlearned), FormatBytes(one.Bytes))
 	}
 	_ = t.Flush() // into a buffer
-	fmt.Fprintf(w, "  grow adds memory up to %d times the plan, or --memory-limit, and then passes what comes on.\n", growthLimit)
+	fmt.Fprintf(w, "  grow adds memory up to %d times the plan, or --memory-limit, and then passes what comes on.\n", GrowthLimit)
 }
 
 func (r Report) writeElsewhere(w io.Writer) {

@@ -32,7 +32,7 @@ func (b *breaking) TestAndAdd(hashes []filter.Hash, learn []bool, room uint64, a
 func brokenRun(brokers []string, in, out string) *runSettings {
 	s := defaultRun()
 	s.brokers, s.in, s.out, s.group, s.instance = brokers, []string{in}, out, "g-"+out, "a"
-	s.keys, s.capacity, s.seed = []string{"json:id"}, 10_000, seed{1, true}
+	s.keys, s.capacity, s.seed, s.onFull = []string{"json:id"}, 10_000, seed{1, true}, fullPolicy{}
 	s.metricsAddr, s.stateDir, s.logFormat, s.summary = "127.0.0.1:0", stateDirOff, "json", summaryNone
 	return s
 }

@@ -209,9 +209,6 @@ func readConfig(path string, cmd *cobra.Command) (layer, map[string]int, error) 
 
 // unknownKey is the error for a key that no flag has.
 func unknownKey(cmd *cobra.Command, key string) error {
-	if why, ok := later(cmd, key); ok {
-		return usagef("%s is not built yet%s", key, why)
-	}
 	var names []string
 	for _, f := range settings(cmd) {
 		names = append(names, f.Name)

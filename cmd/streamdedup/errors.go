@@ -131,7 +131,7 @@ func stopHint(why pipeline.Reason) string {
 	case pipeline.ReasonTooLarge:
 		return "raise max.message.bytes of the output topic, or divert such records with --divert-topic"
 	case pipeline.ReasonFull:
-		return "raise --capacity, or let new IDs pass without being remembered: --on-full pass"
+		return "raise --capacity, or let the filter grow up to --memory-limit: --on-full grow"
 	}
 	return fmt.Sprintf("--on-%s pass lets such records through and counts them, drop leaves them out, divert takes them aside", why)
 }
@@ -151,13 +151,6 @@ func flagError(cmd *cobra.Command, err error) error {
 		return wrapped
 	}
 	name := missing.GetSpecifiedName()
-	if why, ok := later(cmd, name); ok {
-		dashes := "--"
-		if len(name) == 1 {
-			dashes = "-"
-		}
-		return usagef("%s%s is not built yet%s", dashes, name, why)
-	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := nearest(name, names); near != "" {

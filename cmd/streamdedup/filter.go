@@ -61,7 +61,7 @@ Policies, and what they do with such lines; each has an example:
   --on-invalid    malformed before their ID: the same
   --on-late       more than the window of --time behind: the same
   --on-duplicate  seen before: drop, divert, or tag: pass, to see what would go
-  --on-full       new, and the filter has what it was planned for: pass, fail
+  --on-full       new, and the filter has what it was planned for: grow, pass, fail
   --refresh       seen before: remembered for a window from now, not from the first`,
 		Example: `  streamdedup filter --key json:id events.ndjson > unique.ndjson
   streamdedup filter --key column:click_id monday.csv.gz tuesday.csv.gz -o clicks.csv.gz
@@ -120,6 +120,9 @@ func (j *judging) check() error {
 	if _, err := j.extractor(); err != nil {
 		return err
 	}
+	if err := j.checkGrowing(); err != nil {
+		return err
+	}
 	if j.allowFile != "" {
 		// Now, and not only when the seed is known: a bad line should not cost a start.
 		if _, err := readAllowed(j.allowFile, j.keys, 0, j.ids); err != nil {
@@ -166,7 +169,7 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 	sum := newSummary(&counts, stats.FPR, stats.Bytes, time.Since(start))
 	if sum.Unlearned > 0 && s.summary != summaryNone {
 		fmt.Fprintf(a.stderr, "warning: the filter was full for %s new IDs, repeats of them passed: raise %s\n",
-			sizing.FormatCount(sum.Unlearned), s.amount())
+			sizing.FormatCount(sum.Unlearned), s.more())
 	}
 	sum.warn(s.withoutID(&counts))
 	sum.warn(admin.WithoutTime(&counts, s.time))

@@ -134,7 +134,8 @@ type judging struct {
 	onInvalid   pipeline.Policy
 	onDuplicate pipeline.DuplicatePolicy
 	refresh     bool
-	onFull      window.OnFull
+	onFull      fullPolicy
+	limit       uint64 // of the filters that grow, 0 where it is not said
 	seed        seed
 	seedFile    string
 	allowFile   string
@@ -142,7 +143,7 @@ type judging struct {
 }
 
 func defaultJudging() judging {
-	return judging{memorySettings: defaultMemory(), timeFormat: "auto", summary: summaryText}
+	return judging{memorySettings: defaultMemory(), timeFormat: "auto", onFull: fullPolicy{OnFull: window.GrowWhenFull}, summary: summaryText}
 }
 
 // choices are what a command's help says that it can do.
@@ -165,7 +166,8 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 	policyFlag.add(fs, &j.onInvalid, "on-invalid", "records malformed before their ID: "+can.policies)
 	duplicateFlag.add(fs, &j.onDuplicate, "on-duplicate", "records whose ID was seen within the window: drop, divert or tag (pass, marked)")
 	fs.BoolVar(&j.refresh, "refresh", false, "remember an ID for a window from its last copy on, not from its first: one that is repeated all the time never passes again (default false)")
-	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: pass (not remembered, counted) or fail")
+	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: grow (the filter, up to --memory-limit, then pass), pass (not remembered, counted) or fail; a classic filter passes")
+	sizeFlag.add(fs, &j.limit, "memory-limit", "what all filters together may grow to (default twice what the plan takes)")
 	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
 	fs.StringVar(&j.allowFile, "allow-id", "", "`FILE` with IDs, one a line, of which one more copy passes: for a first copy that was withheld")
@@ -175,23 +177,26 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 
 // rules are how a shard of the plan judges.
 func (j *judging) rules(p sizing.Plan, seed uint64, diverts bool) (pipeline.Config, error) {
+	newSet, err := j.newSet(p)
+	if err != nil {
+		return pipeline.Config{}, err
+	}
 	c := pipeline.Config{
 		Keys: j.keys, IDs: j.ids, Seed: seed,
 		Time: j.time, TimeFormat: j.timeFormat,
 		Window: window.Config{
 			Span: j.window, MaxAhead: j.maxAhead,
-			GenerationCapacity: p.GenerationCapacity, OnFull: j.onFull, Refresh: j.refresh,
+			GenerationCapacity: p.GenerationCapacity, OnFull: j.whenFull(), Refresh: j.refresh,
 		},
 		OnMissing: j.onMissing, OnInvalid: j.onInvalid, OnLate: j.onLate, OnDuplicate: j.onDuplicate,
 		Diverts: diverts,
 		Kind:    j.kind.String(),
-		NewSet:  p.NewSet,
+		NewSet:  newSet,
 	}
 	if err := c.Validate(); err != nil {
 		return pipeline.Config{}, &usageError{inFlags{err}}
 	}
 	if j.allowFile != "" {
-		var err error
 		if c.Allow, err = readAllowed(j.allowFile, j.keys, seed, j.ids); err != nil {
 			return pipeline.Config{}, err
 		}

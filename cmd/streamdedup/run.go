@@ -38,7 +38,7 @@ Policies, and what they do with such records; each has an example:
   --on-invalid    malformed before their ID: the same
   --on-late       more than the window behind: the same
   --on-duplicate  seen within the window: drop, divert, or tag: pass with a header
-  --on-full       new, and the filter has what it was planned for: pass, fail
+  --on-full       new, and the filter has what it was planned for: grow, pass, fail
   --refresh       seen: remembered for a window from now, not from the first
 The header of --on-duplicate tag is streamdedup-duplicate: it shows what would go.
 What a policy keeps from the output teaches nothing: the next copy comes out.
@@ -123,7 +123,7 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	}
 	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
-	watching := newWatcher(log, s.amount(), metrics.Warnings)
+	watching := newWatcher(log, s.more(), metrics.Warnings)
 	engine, err := s.engine(stages, memories, metrics, watching, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)

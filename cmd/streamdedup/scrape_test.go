@@ -122,6 +122,7 @@ var contract = map[string]dto.MetricType{
 	"streamdedup_commit_seconds":                                dto.MetricType_HISTOGRAM,
 	"streamdedup_restore_seconds":                               dto.MetricType_HISTOGRAM,
 	"streamdedup_generation_full{partition,topic}":              dto.MetricType_GAUGE,
+	"streamdedup_filter_slabs{partition,topic}":                 dto.MetricType_GAUGE,
 }
 
 // whatToWatch is a table of that section of the README, by its head.

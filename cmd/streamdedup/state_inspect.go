@@ -205,6 +205,9 @@ func (s *inspectSettings) checkpoint(f *state.Found) checkpointReport {
 		c.Refused = err.Error()
 		return c
 	}
+	if grown, ok := c.model.(interface{ Slabs() int }); ok {
+		c.Slabs = grown.Slabs()
+	}
 	c.State.load(h.Added, c.model, s.fpr)
 	if s.whole {
 		if err := readWhole(f.File); err != nil {

@@ -100,6 +100,7 @@ type checkpointReport struct {
 	LogBegin   int64        `json:"changelog_begin"`
 	LogEnd     int64        `json:"changelog_end"`
 	Geometry   string       `json:"geometry"`
+	Slabs      int          `json:"slabs"` // filters that it has grown by
 	BodyBytes  uint64       `json:"body_bytes"`
 	State      *stateReport `json:"state"`
 
@@ -262,7 +263,7 @@ func (r *inspection) writeCheckpoints(w io.Writer) {
 			fmt.Fprintf(w, "  refused: %s\n", c.Refused)
 			continue
 		}
-		fmt.Fprintf(w, "  %s/%d up to offset %d, changelog %d-%d\n  %s\n", c.Topic, *c.Partition, c.Next, c.LogBegin, c.LogEnd, c.Geometry)
+		fmt.Fprintf(w, "  %s/%d up to offset %d, changelog %d-%d\n  %s\n", c.Topic, *c.Partition, c.Next, c.LogBegin, c.LogEnd, strings.ReplaceAll(c.Geometry, " + ", "\n    + "))
 		c.State.write(w, "  its state")
 	}
 }

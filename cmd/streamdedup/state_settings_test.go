@@ -81,7 +81,7 @@ func TestCapacityIsChangedAtARestart(t *testing.T) {
 	}
 	r.write(0, "a", "b", "c")
 	said := r.run("--state-dir", r.dir, "--capacity", "1M")
-	if !strings.Contains(said, "a checkpoint is of no use") || !strings.Contains(said, "the filter was sliced filter") {
+	if !strings.Contains(said, "a checkpoint is of no use") || !strings.Contains(said, "the filter was growing filter") {
 		t.Errorf("nothing is said of the checkpoint that does not fit:\n%s", said)
 	}
 	r.checkCame("a", "b", "c")

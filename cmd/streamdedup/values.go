@@ -13,7 +13,6 @@ import (
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
-	"github.com/streamdedup/streamdedup/window"
 )
 
 // value is a flag of any type that a function can read. The text of the zero
@@ -64,7 +63,7 @@ var (
 	layoutFlag    = kindOf[filter.Layout]{"LAYOUT", filter.ParseLayout, filter.Layout.String}
 	policyFlag    = kindOf[pipeline.Policy]{"POLICY", pipeline.ParsePolicy, pipeline.Policy.String}
 	duplicateFlag = kindOf[pipeline.DuplicatePolicy]{"POLICY", pipeline.ParseDuplicatePolicy, pipeline.DuplicatePolicy.String}
-	onFullFlag    = kindOf[window.OnFull]{"POLICY", window.ParseOnFull, window.OnFull.String}
+	onFullFlag    = kindOf[fullPolicy]{"POLICY", parseFullPolicy, fullPolicy.String}
 	seedFlag      = kindOf[seed]{"N", parseSeed, seed.String}
 )
 

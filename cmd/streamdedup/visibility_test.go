@@ -188,7 +188,7 @@ func TestCase_BLOOM_08(t *testing.T) {
 		}
 		stderr := p.stderr.String()
 		alerts["log"] = float64(strings.Count(stderr, `msg="the filter is full`))
-		alerts["log of it"] = float64(strings.Count(stderr, fmt.Sprintf(`raise --capacity" partition=%s/%d records=`, in, hot)))
+		alerts["log of it"] = float64(strings.Count(stderr, fmt.Sprintf(`raise --memory-limit or --capacity" partition=%s/%d records=`, in, hot)))
 		for where, n := range alerts {
 			if want := map[bool]float64{true: 1}[full]; n != want {
 				t.Errorf("--skew %s: %s has %v alerts, want %v", skew, where, n, want)
@@ -226,7 +226,7 @@ func TestCase_BLOOM_03(t *testing.T) {
 		}
 		m := awaitCounted(t, address, float64((step+1)*len(records)))
 		alerted = alerted || m.sum("streamdedup_health_warning", "check=filter_full") == 1
-		if rate := m.sum("streamdedup_filter_fpr_estimate"); rate > 2*budget || rate > budget && !alerted {
+		if rate := m.sum("streamdedup_filter_fpr_estimate"); rate > 2*budget || rate > 1.2*budget && !alerted {
 			t.Fatalf("after %d IDs the rate is %v, alerted: %v", (step+1)*len(records), rate, alerted)
 		}
 	}

@@ -53,7 +53,7 @@ func busy() *pipeline.Snapshot {
 				Partition: pipeline.Partition{Topic: "clicks", Number: 1}, Restored: true,
 				Window: window.Stats{
 					Loads: [filter.Generations]uint64{50, 100}, StreamTime: 1_767_225_600_500,
-					Coverage: 0.25, Full: true, Bytes: 4096, FPR: 5e-5,
+					Coverage: 0.25, Full: true, Slabs: 2, Bytes: 4096, FPR: 5e-5,
 				},
 			},
 		},
@@ -120,6 +120,7 @@ streamdedup_filter_fill_ratio{generation="1",partition="1",topic="clicks"} 1
 streamdedup_filter_fill_ratio{generation="7",partition="1",topic="clicks"} 0
 streamdedup_filter_fpr_estimate{partition="1",topic="clicks"} 5e-05
 streamdedup_filter_bytes 4096
+streamdedup_filter_slabs{partition="1",topic="clicks"} 2
 streamdedup_stream_time_seconds{partition="1",topic="clicks"} 1.7672256005e+09
 streamdedup_window_coverage_ratio{partition="1",topic="clicks"} 0.25
 streamdedup_generation_full{partition="1",topic="clicks"} 1

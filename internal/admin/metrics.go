@@ -164,6 +164,7 @@ var (
 	descFPR      = describe("filter_fpr_estimate", "Share of new records now taken for seen, from the bits that are set.", "topic", "partition")
 	descFull     = describe("generation_full", "1 while the filling generation takes no more IDs.", "topic", "partition")
 	descBytes    = describe("filter_bytes", "Memory of the filters, without their undo journals.")
+	descSlabs    = describe("filter_slabs", "Filters that a partition has besides the planned one, as generations got more new IDs than planned.", "topic", "partition")
 	descTime     = describe("stream_time_seconds", "The stream's time, in seconds since the epoch.", "topic", "partition")
 	descCoverage = describe("window_coverage_ratio", "How much of the window the memory knows.", "topic", "partition")
 	descRestore  = describe("restore_progress_ratio", "How far the restore of a partition's memory has come.", "topic", "partition")
@@ -177,7 +178,7 @@ var (
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRecords, descFate, descMarks, descUnsupported, descRepeated, descAge, descFill, descFPR, descFull,
-		descBytes, descTime, descCoverage, descRestore, descStopped, descHeld, descLag, descBlocked, descTxn,
+		descBytes, descSlabs, descTime, descCoverage, descRestore, descStopped, descHeld, descLag, descBlocked, descTxn,
 		descInfo, descWarning, descMissing, descAhead,
 		descMeasured, descAudited, descAuditedNew, descFalsePositives, descClashes, descHot, descNotCopied,
 	} {
@@ -276,6 +277,7 @@ func memory(to chan<- prometheus.Metric, p pipeline.Partition, w *window.Stats, 
 	}
 	gauge(to, descFPR, w.FPR, p.Topic, number(p))
 	gauge(to, descCoverage, w.Coverage, p.Topic, number(p))
+	gauge(to, descSlabs, float64(w.Slabs), p.Topic, number(p))
 	gauge(to, descFull, oneIf(w.Full), p.Topic, number(p))
 	if w.StreamTime != window.NoTime {
 		gauge(to, descTime, float64(w.StreamTime)/1000, p.Topic, number(p))
