@@ -78,6 +78,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenNamesAnAddressThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -255,6 +255,7 @@ func TestDuplicateThatIsTooLargeToCopy(t *testing.T) {
 // A topic for duplicates that refuses what it should take, and one whose limit was
 // lowered, hold up nobody.
 func TestCopiesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	f := func(t *testing.T, tags bool) {
 		cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 		s := newScene(t, cluster.ListenAddrs(), 1)
@@ -327,6 +328,7 @@ func TestCopiesThatAreRefused(t *testing.T) {
 // A time that the topic for duplicates would refuse is moved; that is no mark of the
 // record.
 func TestTimesOfCopiesAreMoved(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, kafkatest.Brokers(t), 1)
 	hour := "3600000"
 	s.cfg.Duplicates = kafkatest.Topic(t, s.brokers, 1, map[string]*string{"message.timestamp.before.max.ms": &hour})

@@ -112,6 +112,7 @@ func (s *scene) everythingKnown(t *testing.T) {
 }
 
 func TestGoldenState(t *testing.T) {
+	t.Parallel()
 	if name := os.Getenv("STREAMDEDUP_GOLDEN"); name != "" {
 		makeGolden(t, name)
 	}

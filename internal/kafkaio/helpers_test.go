@@ -22,8 +22,10 @@ import (
 )
 
 // everyBroker runs a test on an embedded broker and, where there is one, on a
-// real one.
+// real one. Beside others: such a test waits more than it works.
 func everyBroker(t *testing.T, test func(t *testing.T, brokers []string)) {
+	t.Helper()
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		test(t, kafkatest.Fake(t, kfake.NumBrokers(1)).ListenAddrs())
 	})

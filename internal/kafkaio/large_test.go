@@ -40,7 +40,6 @@ func newLargeScene(t *testing.T, brokers []string, partitions int) *scene {
 // take too much memory to be opened at once: these are read in pieces, while transactions
 // of ours are given up in the middle of them. Nobody sees the one that was aborted.
 func TestCase_MEM_02(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newLargeScene(t, brokers, 2)
 		rng := random(t)
@@ -104,7 +103,6 @@ func TestCase_MEM_02(t *testing.T) {
 // A batch that begins before the committed offset and takes too much memory is read from
 // the offset on; and the input's memory is made again from such batches, too.
 func TestLargeBatchAfterARestart(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newLargeScene(t, brokers, 1)
 		s.cfg.Changelog, s.rules.LogChanges = false, false
@@ -128,7 +126,6 @@ func TestLargeBatchAfterARestart(t *testing.T) {
 // A record that opens to more than there is memory for stops its partition, by name, and
 // no other. Moved past it the group goes on.
 func TestRecordThatIsTooLongForMemory(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 2)
 		s.unique(3)
@@ -161,7 +158,6 @@ func TestRecordThatIsTooLongForMemory(t *testing.T) {
 // Under the scope of the topic a large batch waits, as any, while other partitions are
 // behind it, and neither stage loses a record of it.
 func TestLargeBatchUnderScopeTopic(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newLargeScene(t, brokers, 2)
 		kafkatest.WriteBatch(t, brokers, s.cfg.In[0], 0, tiny(s, kgo.CodecZstd, 500))
@@ -179,7 +175,6 @@ func TestLargeBatchUnderScopeTopic(t *testing.T) {
 
 // One that waits for another is closed while that is open, and goes on where it was.
 func TestLargeBatchesThatWaitForEachOther(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newLargeScene(t, brokers, 2)
 		ahead, behind := tiny(s, kgo.CodecZstd, 500), tiny(s, kgo.CodecLz4, 500)
@@ -223,7 +218,6 @@ func TestOneLargeBatchIsOpen(t *testing.T) {
 // one answer of the broker, and knows which transactions had ended there: that its
 // producer aborted one does not make the next one aborted.
 func TestReaderOfALargeBatchBehindOthers(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newLargeScene(t, brokers, 1)
 		s.unique(10)

@@ -49,6 +49,7 @@ func pieces(t *testing.T, got *kmsg.FetchResponseTopicPartition, from int64, how
 // In pieces a batch has the records that the client makes of it, from any offset on, with
 // the gaps of compaction and without what was aborted.
 func TestLargeBatchIsWhatTheClientReads(t *testing.T) {
+	t.Parallel()
 	const records = 30_000
 	value := kafkatest.Values(func(i int) []byte {
 		return fmt.Appendf(nil, "%d %s", i, strings.Repeat("some text ", 10+i%70))
@@ -197,6 +198,7 @@ func TestLargeBatchThatIsDamaged(t *testing.T) {
 
 // What is opened is counted, with what its records will take, until it is polled.
 func TestOpener(t *testing.T) {
+	t.Parallel()
 	closed := func(records int, value func(int) (int, func(io.Writer))) []byte {
 		b := kafkatest.Batch{Codec: kgo.CodecZstd, Records: records, Value: value}
 		return b.Bytes()[batchOverhead:]

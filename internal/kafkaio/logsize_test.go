@@ -13,6 +13,7 @@ import (
 // The changelog takes at most 9 bytes for each new ID and 300 for each commit of a
 // shard, as the broker has it on its disk: batches and markers included.
 func TestChangelogIsSmall(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, kafkatest.Brokers(t), 1)
 	const many, few = 50_000, 3
 	s.unique(many)

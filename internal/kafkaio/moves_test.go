@@ -344,7 +344,6 @@ func (r held) Restore(ctx context.Context, p pipeline.Partition, b pipeline.Buil
 // A restore that takes longer than a transaction may last holds none open: there is
 // none before the first record. Two minutes in the long run.
 func TestCase_EOS_09_Restore(t *testing.T) {
-	t.Parallel()
 	takes := 4 * time.Second
 	if long() {
 		takes = 2 * time.Minute

@@ -220,6 +220,7 @@ func stopsAtLarge(t *testing.T, s *scene) {
 
 // A limit that is lowered while we run is noticed; nobody is blamed for it.
 func TestLoweredLimit(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, kafkatest.Brokers(t), 1)
 	r := s.start()
 	value := strings.Repeat("v", 4000)
@@ -251,6 +252,7 @@ func TestLoweredLimit(t *testing.T) {
 // What is refused for good ends the process, which says what to do. A retry would
 // be refused for ever.
 func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
 	t.Run("records without a key", func(t *testing.T) {
 		s := newScene(t, kafkatest.Brokers(t), 2)
 		compact := "compact"

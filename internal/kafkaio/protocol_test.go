@@ -121,6 +121,7 @@ func TestConsumerProtocolThrownOut(t *testing.T) {
 // Brokers that are too old are refused; the client would take the classic protocol
 // without a word.
 func TestConsumerProtocolOfOldBrokers(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, kafkatest.Fake(t, kfake.NumBrokers(1), kfake.MaxVersions(kversion.V3_8_0())).ListenAddrs(), 1)
 	s.cfg.GroupProtocol = Consumer
 	_, err := Open(ctx(t), s.cfg)

@@ -192,7 +192,6 @@ func TestDivertedRecordOfAStageNamesItsSource(t *testing.T) {
 // Two instances come and go, one by a crash, while IDs are written to several
 // partitions: each comes out once, and the repartition topic is emptied behind them.
 func TestStagesAreExactOnce(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		rng := random(t)
 		s := newScene(t, brokers, 4)

@@ -45,7 +45,6 @@ func TestCase_STATE_12(t *testing.T) {
 // Of two instances one is killed. The other takes its partitions, and knows from the
 // changelog alone what came out of them, before it judges anything of theirs.
 func TestCase_STATE_12_killed(t *testing.T) {
-	t.Parallel() // it waits for a session to time out
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 2)
 		s.cfg.WarmUp = false
@@ -195,6 +194,7 @@ func TestCase_STATE_16_changelog(t *testing.T) {
 
 // State of other settings is refused, with the way out.
 func TestCase_STATE_11(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, kafkatest.Fake(t).ListenAddrs(), 1)
 	s.unique(50)
 	r := s.start()
@@ -212,6 +212,7 @@ func TestCase_STATE_11(t *testing.T) {
 // A coordinator that says once that a group has nothing is asked again: its
 // partitions do not begin anew.
 func TestCase_STATE_04(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 	s := newScene(t, cluster.ListenAddrs(), 2)
 	s.unique(50)

@@ -25,7 +25,6 @@ func (r *heldRestorer) Restore(ctx context.Context, p pipeline.Partition, b pipe
 // While a partition is restored, retention takes records that it has still to read. That
 // is an error that says which, and nobody goes on behind them in silence.
 func TestCase_OPS_14(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 1)
 		s.unique(100)

@@ -15,6 +15,7 @@ import (
 // What may never come is waited for, and said: which question it is, since when, and
 // what the brokers answer.
 func TestPersistIsSilentForAMomentOnly(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		wait time.Duration

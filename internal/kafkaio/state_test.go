@@ -92,6 +92,7 @@ func TestCase_STATE_02(t *testing.T) {
 // A broker with transaction.version 1 fences who initialises the transactional ID
 // anew while a transaction is open. Nobody else has done it, so we go on.
 func TestFencedByOurselves(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Fake(t, kfake.NumBrokers(1), kfake.MaxVersions(kversion.V3_8_0()))
 	cluster.ControlKey(keyInitProducerID, func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()

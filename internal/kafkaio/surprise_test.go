@@ -50,7 +50,6 @@ func TestSurprise(t *testing.T) {
 // A running process ends soon after its input has become another, also when nothing
 // is written: no fetch would tell.
 func TestRunningProcessNoticesItsInput(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		for _, surprise := range []struct {
 			name string
@@ -98,7 +97,6 @@ func TestRunningProcessNoticesItsInput(t *testing.T) {
 // So it does when a topic that it writes to is gone: a restore would wait for the
 // changelog, and a cycle for the output, for as long as they are missing.
 func TestRunningProcessNoticesWhatItWrites(t *testing.T) {
-	t.Parallel()
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		for name, topic := range map[string]func(Config) string{
 			"changelog topic": func(c Config) string { return ChangelogTopic(c.Group, c.In[0]) },
@@ -137,6 +135,7 @@ func TestRunningProcessNoticesWhatItWrites(t *testing.T) {
 // A cycle that fails since the output is gone says so, and looks twice: a broker that
 // has just come back may not know its topics.
 func TestMadeAnewLooksTwice(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 	s := newScene(t, cluster.ListenAddrs(), 1)
 	h := s.byHand()
@@ -258,6 +257,7 @@ func TestPositionOutOfTheLog(t *testing.T) {
 
 // A leader that is being elected when the process starts is waited for.
 func TestOpenWaitsForALeader(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
 	s := newScene(t, cluster.ListenAddrs(), 1)
 	refused := 0
