@@ -20,12 +20,15 @@ type section[S any] struct {
 	words  uint64 // of all entries
 }
 
+// apart is how many of anything made of words fill lines of cache of their own: the
+// owner of another set may write what the allocator puts beside fewer.
+const apart = 8
+
 // newJournal has chunks that hold a few times the largest reservation.
 func newJournal[S any](largest int, start S) journal[S] {
-	return journal[S]{
-		chunkWords: 4 * largest,
-		sections:   []section[S]{{start: start}},
-	}
+	sections := make([]section[S], 1, apart)
+	sections[0].start = start
+	return journal[S]{chunkWords: 4 * largest, sections: sections}
 }
 
 // reserve returns the open section's last chunk with room for n words. The
@@ -43,6 +46,9 @@ func (j *journal[S]) reserve(n int) []uint64 {
 		c, j.freed = j.freed[last], j.freed[:last]
 	} else {
 		c = make([]uint64, 0, j.chunkWords)
+	}
+	if s.chunks == nil {
+		s.chunks = make([][]uint64, 0, apart)
 	}
 	s.chunks = append(s.chunks, c)
 	return c

@@ -15,6 +15,11 @@ import (
 // in the second-level cache.
 const chunk = 1024
 
+// apart is how many of anything made of words fill lines of cache of their own. What a
+// shard writes all the time begins with as many: the allocator sets smaller arrays side
+// by side, and the neighbour may be another worker's.
+const apart = 8
+
 // Shard is one partition's memory and the rules it judges by. It has one owner:
 // no method may run concurrently with another. [Shard.Process] does not allocate
 // once the batches have had their largest size.
@@ -82,8 +87,9 @@ func newShard(cfg Config, p Partition) (*Shard, error) {
 		return nil, fmt.Errorf("make shard of %s: %w", p, err)
 	}
 	s := &Shard{
+		in:    window.Batch{Runs: make([]window.Run, 0, apart)},
 		rules: cfg, finder: finder, allow: newAllowList(cfg.Allow), partition: p,
-		log:   changeLog{on: cfg.LogChanges},
+		log:   changeLog{on: cfg.LogChanges, runs: make([]Learned, 0, apart)},
 		shown: ^window.Marks(0),
 	}
 	if s.clock == nil {

@@ -74,7 +74,8 @@ type replaced struct {
 // It has room for half as many again as is to be expected.
 func newSample(generationCapacity uint64) sample {
 	const perGeneration = sampleOneOf / filter.Generations
-	return sample{limit: int(max(minSampleLimit, min(generationCapacity/perGeneration, 1<<30)*3/2))}
+	limit := int(max(minSampleLimit, min(generationCapacity/perGeneration, 1<<30)*3/2))
+	return sample{limit: limit, undo: make([]replaced, 0, apart)}
 }
 
 // audit judges what the filter said of the first n records of the chunk, which

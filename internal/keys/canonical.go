@@ -28,7 +28,7 @@ func newCanonicalizer(exclude []string) (*canonicalizer, error) {
 	if len(exclude) > maxPaths {
 		return nil, fmt.Errorf("%d members to leave out, at most %d can be", len(exclude), maxPaths)
 	}
-	c := &canonicalizer{}
+	c := &canonicalizer{sorted: make([]byte, 0, commonSize), out: make([]byte, 0, commonSize)}
 	for _, s := range exclude {
 		path, err := parsePath(strings.TrimPrefix(s, "json:"))
 		if err != nil {
@@ -40,6 +40,9 @@ func newCanonicalizer(exclude []string) (*canonicalizer, error) {
 }
 
 const (
+	// commonSize is that of most values; memory of that size lies in lines of cache of
+	// its own, see [apart].
+	commonSize = 512
 	// largestKept bounds the memory that is kept for the next value.
 	largestKept = 1 << 20
 	// mostMoved bounds the time for a value, to about a second. Members are put in order

@@ -54,7 +54,7 @@ type columns struct {
 }
 
 func newColumns(kind TableKind, wanted []int) *columns {
-	c := &columns{kind: kind, wanted: wanted, found: make([]part, len(wanted)), order: make([]int, len(wanted))}
+	c := &columns{kind: kind, wanted: wanted, found: apart[part](len(wanted)), order: make([]int, len(wanted))}
 	for i := range c.order {
 		c.order[i] = i
 	}

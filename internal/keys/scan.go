@@ -47,7 +47,7 @@ func newScanner(paths [][]segment) *scanner {
 	}
 	s := &scanner{
 		paths: paths, ends: make([]uint64, longest+1), lengths: make([]uint64, longest+1),
-		found: make([]part, len(paths)), places: make([]int, len(paths)),
+		found: apart[part](len(paths)), places: apart[int](len(paths)),
 	}
 	s.shapes.literals, s.shapes.led = make([]byte, 0, mostLiterals), make([]int, 0, mostLed)
 	for i, p := range paths {
@@ -58,6 +58,11 @@ func newScanner(paths [][]segment) *scanner {
 	}
 	return s
 }
+
+// apart makes a slice in lines of cache of its own. The allocator sets small arrays side
+// by side, and what one worker writes for each record would then be in the line that
+// another reads. Eight of whatever is made of words fill whole lines.
+func apart[T any](n int) []T { return make([]T, (n+7)/8*8)[:n] }
 
 // longName is the bit for names of that length and more.
 const longName = 63
