@@ -20,7 +20,10 @@ type copyJob struct {
 	records  int
 	interval time.Duration // between commits
 	codec    string
-	done     func() // the last commit is through
+
+	partitions int32
+	begin      func() // the first record is read
+	done       func() // the last commit is through
 }
 
 // options are those of a client that reads and writes as the product's own does.
@@ -38,7 +41,7 @@ func (j copyJob) options(more ...kgo.Opt) ([]kgo.Opt, error) {
 }
 
 // plain copies with an idempotent producer and commits offsets at the end.
-func (j copyJob) plain(ctx context.Context, begin func()) error {
+func (j copyJob) plain(ctx context.Context) error {
 	opts, err := j.options()
 	if err != nil {
 		return err
@@ -55,8 +58,8 @@ func (j copyJob) plain(ctx context.Context, begin func()) error {
 		if err := fetches.Err(); err != nil {
 			return fmt.Errorf("plain copy: %w", err)
 		}
-		if n == 0 {
-			begin()
+		if n == 0 && fetches.NumRecords() > 0 {
+			j.begin()
 		}
 		n += forward(fetches, func(r *kgo.Record) {
 			r.Topic = j.out
@@ -86,7 +89,7 @@ func (j copyJob) plain(ctx context.Context, begin func()) error {
 }
 
 // transactional copies in transactions of the interval.
-func (j copyJob) transactional(ctx context.Context, begin func()) error {
+func (j copyJob) transactional(ctx context.Context) error {
 	opts, err := j.options(kgo.TransactionalID(j.group))
 	if err != nil {
 		return err
@@ -108,7 +111,7 @@ func (j copyJob) transactional(ctx context.Context, begin func()) error {
 				return fmt.Errorf("copy in transactions: %w", err)
 			}
 			if n == 0 && fetches.NumRecords() > 0 {
-				begin()
+				j.begin()
 			}
 			n += forward(fetches, func(r *kgo.Record) {
 				r.Topic = j.out

@@ -14,16 +14,22 @@ import (
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
-// KafkaConfig describes a benchmark of the whole path from topic to topic.
+// KafkaConfig describes a benchmark of the whole path from topic to topic. It
+// measures every combination of Codecs, ValueBytes, Partitions and CommitIntervals.
 type KafkaConfig struct {
-	Broker         *Broker
-	Records        int
-	Partitions     int32
-	ValueBytes     int
-	Seed           uint64
-	Pairs          int // how often each way is measured
-	CommitInterval time.Duration
-	Codec          string
+	Broker          *Broker
+	Records         int
+	Partitions      []int32
+	ValueBytes      []int
+	CommitIntervals []time.Duration
+	Codecs          []string
+	Seed            uint64
+	Pairs           int // how often each way is measured
+	// Latency is for how long the latency is measured of each way, zero not at all;
+	// Rate is with how many records a second, zero a third of what the exactly-once
+	// dedup was measured to do.
+	Latency time.Duration
+	Rate    float64
 	// Dedup deduplicates as job says until ctx ends, as the product does it.
 	Dedup func(ctx context.Context, job DedupJob) error
 	// Command is how to repeat the run.
@@ -38,10 +44,14 @@ type DedupJob struct {
 	In, Out, Group string
 	Keys           []string
 	Scope          pipeline.Scope
+	Delivery       kafkaio.Delivery
 	// Unlogged leaves the changelog out, to see what it costs.
 	Unlogged       bool
 	CommitInterval time.Duration
 }
+
+// maxLatency bounds how many times of records are kept.
+const maxLatency = 10 * time.Minute
 
 // Validate reports everything that is wrong with c.
 func (c KafkaConfig) Validate() error {
@@ -52,80 +62,124 @@ func (c KafkaConfig) Validate() error {
 	if c.Pairs < 1 {
 		errs = append(errs, fmt.Errorf("Pairs is %d, want at least 1", c.Pairs))
 	}
-	if c.CommitInterval <= 0 {
-		errs = append(errs, fmt.Errorf("CommitInterval is %s, want more than 0", c.CommitInterval))
+	if c.Latency < 0 || c.Latency > maxLatency || c.Rate < 0 {
+		errs = append(errs, fmt.Errorf("Latency is %s and Rate %g, want at most %s and no less than 0", c.Latency, c.Rate, maxLatency))
 	}
-	_, err := kafkaio.Moving(c.Codec)
-	return errors.Join(append(errs, err, c.workload().Validate())...)
+	cases := c.cases()
+	if len(cases) == 0 {
+		errs = append(errs, errors.New("nothing is to be measured: Codecs, ValueBytes, Partitions and CommitIntervals are all needed"))
+	}
+	for _, x := range cases {
+		if x.interval <= 0 {
+			errs = append(errs, fmt.Errorf("CommitInterval is %s, want more than 0", x.interval))
+		}
+		_, err := kafkaio.Moving(x.codec)
+		errs = append(errs, err, x.workload(c.Records, c.Seed).Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// kafkaCase is one combination.
+type kafkaCase struct {
+	codec      string
+	valueBytes int
+	partitions int32
+	interval   time.Duration
+}
+
+// cases are all combinations. Those with the same input follow each other.
+func (c KafkaConfig) cases() (cases []kafkaCase) {
+	for _, codec := range c.Codecs {
+		for _, valueBytes := range c.ValueBytes {
+			for _, partitions := range c.Partitions {
+				for _, interval := range c.CommitIntervals {
+					cases = append(cases, kafkaCase{codec, valueBytes, partitions, interval})
+				}
+			}
+		}
+	}
+	return cases
+}
+
+// input is what the input of a case depends on.
+func (x kafkaCase) input() kafkaCase {
+	x.interval = 0
+	return x
 }
 
 // kafkaCopies: one record in ten is a duplicate.
 const kafkaCopies = 10
 
-func (c KafkaConfig) workload() workload.Config {
+func (x kafkaCase) workload(records int, seed uint64) workload.Config {
 	const span = 24 * time.Hour
-	copies := c.Records / kafkaCopies
+	copies := records / kafkaCopies
 	return workload.Config{
-		Kind: workload.Clicks, Seed: c.Seed, Events: c.Records - copies, Copies: copies, Partitions: c.Partitions,
-		ValueBytes: c.ValueBytes, Start: time.Now().Add(-span), Span: span, Window: span,
+		Kind: workload.Clicks, Seed: seed, Events: records - copies, Copies: copies, Partitions: x.partitions,
+		ValueBytes: x.valueBytes, Start: time.Now().Add(-span), Span: span, Window: span,
 	}
 }
 
-// way is one of the ways to get from topic to topic.
-type way struct {
-	name string
-	run  func(ctx context.Context, j copyJob, begin func()) error
-}
-
-// RunKafka measures a plain copy, a copy in transactions and the exactly-once
-// deduplication of the same topic, with and without its changelog and across the
-// partitions, in turn, so that a machine whose speed changes changes it for all.
+// RunKafka measures for each case a plain copy and deduplications of the same topic
+// in turn, so that a machine whose speed changes changes it for all; of a single
+// case more ways than of many.
 func RunKafka(ctx context.Context, cfg KafkaConfig) (_ KafkaReport, err error) {
 	if err := cfg.Validate(); err != nil {
 		return KafkaReport{}, fmt.Errorf("bench kafka: %w", err)
 	}
-	w := cfg.workload()
-	in := fmt.Sprintf("streamdedup-bench-%x", w.Start.UnixNano())
-	cfg.tell("input")
-	if err := cfg.fill(ctx, in, w); err != nil {
-		return KafkaReport{}, fmt.Errorf("bench kafka: %w", err)
+	cases := cfg.cases()
+	ways := cfg.ways(len(cases) == 1)
+	report := KafkaReport{
+		Environment: NewEnvironment(cfg.Command, cfg.Seed), Embedded: cfg.Broker.Embedded(), Records: cfg.Records, Pairs: cfg.Pairs,
 	}
-	defer func() { err = errors.Join(err, cfg.Broker.Discard(context.WithoutCancel(ctx), "", in)) }()
-
-	ways := []way{
-		{"plain copy", func(ctx context.Context, j copyJob, begin func()) error { return j.plain(ctx, begin) }},
-		{"copy in transactions", func(ctx context.Context, j copyJob, begin func()) error { return j.transactional(ctx, begin) }},
-		{"exactly-once dedup", cfg.dedup(DedupJob{})},
-		{"the same, scope topic", cfg.dedup(DedupJob{Scope: pipeline.ScopeTopic})},
-		{"the same, no changelog", cfg.dedup(DedupJob{Unlogged: true})},
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("bench kafka: %w", err)
+		}
+	}()
+	in, prefix := "", fmt.Sprintf("streamdedup-bench-%x", time.Now().UnixNano())
+	discard := func() error {
+		if in == "" {
+			return nil
+		}
+		return cfg.Broker.Discard(context.WithoutCancel(ctx), "", in)
 	}
-	measured := make([]WayResult, len(ways))
-	for pair := range cfg.Pairs {
-		for i := range ways {
-			n := (i + pair) % len(ways) // nobody always goes first
-			cfg.tell(fmt.Sprintf("%s, %d of %d", ways[n].name, pair+1, cfg.Pairs))
-			if err := cfg.measure(ctx, ways[n], in, fmt.Sprintf("%s-%d-%d", in, n, pair), &measured[n]); err != nil {
-				return KafkaReport{}, fmt.Errorf("bench kafka: %w", err)
+	defer func() { err = errors.Join(err, discard()) }()
+	for n, x := range cases {
+		if n == 0 || x.input() != cases[n-1].input() {
+			if err := discard(); err != nil {
+				return KafkaReport{}, err
+			}
+			in = fmt.Sprintf("%s-%d", prefix, n)
+			if err := cfg.fill(ctx, in, x); err != nil {
+				return KafkaReport{}, err
 			}
 		}
+		m := &measurement{KafkaConfig: cfg, kafkaCase: x, in: in, name: fmt.Sprintf("%s-%d", prefix, n)}
+		result, err := m.run(ctx, ways)
+		if err != nil {
+			return KafkaReport{}, err
+		}
+		report.Cases = append(report.Cases, result)
 	}
-	return newKafkaReport(cfg, ways, measured), nil
+	return report, nil
 }
 
-func (c KafkaConfig) tell(what string) {
+func (c KafkaConfig) tell(format string, args ...any) {
 	if c.Progress != nil {
-		c.Progress(what)
+		c.Progress(fmt.Sprintf(format, args...))
 	}
 }
 
-func (c KafkaConfig) fill(ctx context.Context, topic string, w workload.Config) error {
-	if err := c.Broker.CreateTopic(ctx, topic, c.Partitions); err != nil {
+func (c KafkaConfig) fill(ctx context.Context, topic string, x kafkaCase) error {
+	c.tell("input of %s", x)
+	if err := c.Broker.CreateTopic(ctx, topic, x.partitions); err != nil {
 		return err
 	}
-	moving, err := kafkaio.Moving(c.Codec)
+	moving, err := kafkaio.Moving(x.codec)
 	if err != nil {
 		return err
 	}
+	w := x.workload(c.Records, c.Seed)
 	generator, err := workload.New(w)
 	if err != nil {
 		return err
@@ -133,27 +187,68 @@ func (c KafkaConfig) fill(ctx context.Context, topic string, w workload.Config) 
 	return c.Broker.Produce(ctx, topic, generator, w.Records(), nil, moving...)
 }
 
+// String names a case for people.
+func (x kafkaCase) String() string {
+	return fmt.Sprintf("%s, %d bytes, compression %s, commits every %s", plural(int(x.partitions), "partition"), x.valueBytes, x.codec, x.interval)
+}
+
+// measurement is the work on one case.
+type measurement struct {
+	KafkaConfig
+	kafkaCase
+	in   string
+	name string // what its topics and groups begin with
+}
+
+// run measures all ways, round by round, and then their latency.
+func (m *measurement) run(ctx context.Context, ways []way) (KafkaCase, error) {
+	measured := make([]WayResult, len(ways))
+	for pair := range m.Pairs {
+		for i := range ways {
+			n := (i + pair) % len(ways) // nobody always goes first
+			m.tell("%s, %d of %d; %s", ways[n].name, pair+1, m.Pairs, m.kafkaCase)
+			if err := m.measure(ctx, ways[n], fmt.Sprintf("%s-%d-%d", m.name, n, pair), &measured[n]); err != nil {
+				return KafkaCase{}, err
+			}
+		}
+	}
+	result := newKafkaCase(m.kafkaCase, ways, measured)
+	if m.Latency > 0 {
+		if err := m.latencies(ctx, ways, &result); err != nil {
+			return KafkaCase{}, err
+		}
+	}
+	return result, nil
+}
+
 // measure runs one way once and adds its figures to r. The clock runs from the
 // first record to the last commit.
-func (c KafkaConfig) measure(ctx context.Context, w way, in, out string, r *WayResult) (err error) {
-	if err := c.Broker.CreateTopic(ctx, out, c.Partitions); err != nil {
+func (m *measurement) measure(ctx context.Context, w way, out string, r *WayResult) (err error) {
+	if err := m.Broker.CreateTopic(ctx, out, m.partitions); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.discard(context.WithoutCancel(ctx), in, out)) }()
+	defer func() { err = errors.Join(err, m.discard(context.WithoutCancel(ctx), m.in, out)) }()
 	runtime.GC()
 	var began time.Time
 	var used, took, cpu time.Duration
-	j := copyJob{
-		brokers: c.Broker.Addresses(), in: in, out: out, group: out,
-		records: c.Records, interval: c.CommitInterval, codec: c.Codec,
-		done: func() { took, cpu = time.Since(began), CPUTime()-used },
-	}
-	if err := w.run(ctx, j, func() { began, used = time.Now(), CPUTime() }); err != nil {
+	j := m.job(m.in, out)
+	j.records = m.Records
+	j.begin = func() { began, used = time.Now(), CPUTime() }
+	j.done = func() { took, cpu = time.Since(began), CPUTime()-used }
+	if err := w.drain(ctx, j); err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}
-	r.EventsPerSecond = append(r.EventsPerSecond, float64(c.Records)/took.Seconds())
-	r.CPUNSPerEvent = append(r.CPUNSPerEvent, float64(cpu.Nanoseconds())/float64(c.Records))
+	r.EventsPerSecond = append(r.EventsPerSecond, float64(m.Records)/took.Seconds())
+	r.CPUNSPerEvent = append(r.CPUNSPerEvent, float64(cpu.Nanoseconds())/float64(m.Records))
 	return nil
+}
+
+// job is to bring one topic to another, by a group that is called like the output.
+func (m *measurement) job(in, out string) copyJob {
+	return copyJob{
+		brokers: m.Broker.Addresses(), in: in, out: out, group: out, interval: m.interval, codec: m.codec,
+		partitions: m.partitions, begin: func() {}, done: func() {},
+	}
 }
 
 // discard deletes what a way, whose group is called like its output, has made.
@@ -164,58 +259,16 @@ func (c KafkaConfig) discard(ctx context.Context, in, out string) error {
 		c.Broker.Discard(ctx, first, between, kafkaio.ChangelogTopic(out, between)))
 }
 
-// dedup runs the product until it has read all of the input, and counts what
-// came out.
-func (c KafkaConfig) dedup(as DedupJob) func(context.Context, copyJob, func()) error {
-	return func(ctx context.Context, j copyJob, begin func()) error { return c.dedupAs(ctx, as, j, begin) }
-}
-
-func (c KafkaConfig) dedupAs(ctx context.Context, as DedupJob, j copyJob, begin func()) error {
-	running, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	ended := make(chan error, 1)
-	w := c.workload()
-	go func() {
-		err := c.Dedup(running, DedupJob{
-			Brokers: j.brokers, In: j.in, Out: j.out, Group: j.group, Keys: w.Kind.KeySpecs(),
-			Scope: as.Scope, Unlogged: as.Unlogged, CommitInterval: c.CommitInterval,
-		})
-		ended <- err
-		stop(errors.Join(err, errEnded))
-	}()
-	first := j.group
-	if as.Scope == pipeline.ScopeTopic {
-		first = kafkaio.RepartitionGroup(j.group)
-	}
-	err := c.Broker.AwaitBegin(running, first, j.in)
-	if err == nil {
-		begin()
-		err = c.Broker.AwaitEnd(running, first, j.in, nil)
-	}
-	if err == nil && as.Scope == pipeline.ScopeTopic {
-		err = c.Broker.AwaitEnd(running, j.group, kafkaio.RepartitionTopic(j.group, j.in), nil)
-	}
-	j.done()
-	stop(nil)
-	if err := errors.Join(err, <-ended); err != nil {
-		return err
-	}
-	return c.count(ctx, j.out, w.Events)
-}
-
-// errEnded is why a wait ends when the product does.
-var errEnded = errors.New("the deduplication ended by itself")
-
 // count checks that a topic has the records that it must: all first copies but
 // a few false positives.
-func (c KafkaConfig) count(ctx context.Context, topic string, events int) error {
+func (c KafkaConfig) count(ctx context.Context, topic string, partitions int32, events int) error {
 	t, err := kafkaio.OpenTopic(ctx, topic, kgo.SeedBrokers(c.Broker.Addresses()...))
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	n := 0
-	for p := range c.Partitions {
+	for p := range partitions {
 		end, err := t.Written(ctx, p)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,55 +137,86 @@ func chooseSubjects(c *bench.EngineConfig, layout, kind, workload string) error 
 
 func newBenchKafkaCmd(a *app) *cobra.Command {
 	var at connection
-	c := bench.KafkaConfig{CommitInterval: defaultCommitInterval, Codec: "none"}
-	records, partitions, valueBytes, pairs := uint64(1_000_000), uint64(4), uint64(230), uint64(5)
-	capacity, output, s := uint64(defaultCapacity), "", seed{1, true}
+	c := bench.KafkaConfig{CommitIntervals: []time.Duration{defaultCommitInterval}, Codecs: []string{"none"}}
+	partitions, valueBytes := []uint64{4}, []uint64{230}
+	records, pairs, rate := uint64(1_000_000), uint64(5), 0.0
+	capacity, output, svg, s := uint64(defaultCapacity), "", "", seed{1, true}
 	cmd := &cobra.Command{
 		Use:   "kafka",
-		Short: "Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup",
-		Long: `Measure from topic to topic: plain copy, copy in transactions, exactly-once dedup.
+		Short: "Measure from topic to topic: plain copy, copy in transactions, at-least-once and exactly-once dedup",
+		Long: `Measure from topic to topic: plain copy, copy in transactions, at-least-once and
+exactly-once dedup.
 
-The dedup runs with scope partition and with scope topic. All four run in turn on the same input, with the same settings of the client;
-what counts is the CPU time of this process for each event. Without --brokers it
-starts a broker inside this process, whose CPU is then counted too, for each way
-alike. Topics and groups that it makes are deleted at the end.`,
-		Example: `  streamdedup bench kafka --brokers localhost:9092 --records 2M`,
-		Args:    noArgs,
+The exactly-once dedup also runs with scope topic, and without its changelog. All
+run in turn on the same input, with the same settings of the client; what counts
+is the CPU time of this process for each event. Without --brokers it starts a broker
+inside this process, whose CPU is then counted too, for each way alike. Topics and
+groups that it makes are deleted at the end.
+
+Where --compression, --value-bytes, --partitions or --commit-interval have several
+values, every combination is measured: of each the plain copy and the two dedups.
+
+With --latency, or several values of --commit-interval, the latency is measured too:
+from a record's being produced to a read_committed reader of the output, under a
+steady load, and how much that is more than the plain copy takes.`,
+		Example: `  streamdedup bench kafka --brokers localhost:9092 --records 2M
+  streamdedup bench kafka --brokers localhost:9092 --commit-interval 10ms,100ms,1s --plot latency.svg`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range []struct {
-				flag  string
-				value uint64
-			}{{"records", records}, {"partitions", partitions}, {"value-bytes", valueBytes}, {"pairs", pairs}} {
-				if n.value > 1<<30 {
-					return usagef("--%s %d: want at most %d", n.flag, n.value, 1<<30)
+				flag   string
+				values []uint64
+			}{{"records", []uint64{records}}, {"partitions", partitions}, {"value-bytes", valueBytes}, {"pairs", []uint64{pairs}}} {
+				if most := slices.Max(n.values); most > 1<<30 {
+					return usagef("--%s %d: want at most %d", n.flag, most, 1<<30)
 				}
 			}
-			c.Records, c.Partitions, c.ValueBytes, c.Pairs = int(records), int32(partitions), int(valueBytes), int(pairs)
+			c.Records, c.Pairs, c.Rate = int(records), int(pairs), rate
+			for _, n := range partitions {
+				c.Partitions = append(c.Partitions, int32(n))
+			}
+			for _, n := range valueBytes {
+				c.ValueBytes = append(c.ValueBytes, int(n))
+			}
+			if c.Latency == 0 && len(c.CommitIntervals) > 1 {
+				c.Latency = latencyTime
+			}
 			c.Seed, c.Command = s.n, commandLine(cmd)
-			return a.benchKafka(cmd.Context(), c, &at, capacity, output)
+			report, err := a.benchKafka(cmd.Context(), c, &at, capacity)
+			if err != nil {
+				return err
+			}
+			return a.reportAndPlot(report, output, svg)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringSliceVar(&at.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT` (default a broker in this process)")
 	numberFlag("records").add(fs, &records, "records", "of the input; a tenth are duplicates")
-	numberFlag("partitions").add(fs, &partitions, "partitions", "of the topics")
-	numberFlag("bytes").add(fs, &valueBytes, "value-bytes", "least length of a value")
+	numberFlag("partitions").addList(fs, &partitions, "partitions", "of the topics")
+	numberFlag("bytes").addList(fs, &valueBytes, "value-bytes", "least length of a value")
 	numberFlag("measurements").add(fs, &pairs, "pairs", "how often each way is measured")
 	countFlag.add(fs, &capacity, "capacity", "new IDs in a window that the filters are for")
-	durationFlag.add(fs, &c.CommitInterval, "commit-interval", "time between commits")
-	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").add(fs, &c.Codec, "compression", "of input and output")
+	durationFlag.addList(fs, &c.CommitIntervals, "commit-interval", "time between commits")
+	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").addList(fs, &c.Codecs, "compression", "of input and output")
+	durationFlag.add(fs, &c.Latency, "latency", "measure the latency of each way, for this long (default "+
+		sizing.FormatDuration(latencyTime)+" where --commit-interval has several values, else not)")
+	rateFlag.add(fs, &rate, "rate", "records a second to measure the latency under (default a third of the exactly-once dedup's)")
 	seedFlag.add(fs, &s, "seed", "of the records")
+	fs.StringVar(&svg, "plot", "", "draw the ratios, or the latency over the commit intervals, into `FILE.svg`")
 	bindOutput(fs, &output)
 	at.bindSecurity(fs)
 	return cmd
 }
 
+// latencyTime is for how long the latency is measured of each way unless it is said.
+const latencyTime = 5 * time.Second
+
 // benchKafka runs the benchmark on a broker that there is or on one of its own.
-func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connection, capacity uint64, output string) error {
+func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connection, capacity uint64) (report bench.KafkaReport, err error) {
 	connect, err := at.options()
 	if err != nil {
-		return err
+		return report, err
 	}
 	if len(at.brokers) > 0 {
 		c.Broker, err = bench.ConnectBroker(at.brokers, connect...)
@@ -192,7 +224,7 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 		c.Broker, err = bench.EmbeddedBroker()
 	}
 	if err != nil {
-		return err
+		return report, err
 	}
 	defer c.Broker.Close()
 	c.Dedup = func(ctx context.Context, job bench.DedupJob) error {
@@ -200,22 +232,17 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 		s.connection = *at
 		s.brokers, s.in, s.out, s.group, s.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
 		s.keys, s.capacity, s.scope, s.commitInterval = job.Keys, capacity, job.Scope, job.CommitInterval
-		s.unlogged = job.Unlogged
+		s.delivery, s.unlogged = job.Delivery, job.Unlogged
 		_, err := quietly(ctx, s)
 		return err
 	}
 	if err := c.Validate(); err != nil {
-		return &usageError{err}
+		return report, &usageError{err}
 	}
 	status := a.status()
 	defer status.clear()
 	c.Progress = func(what string) { status.show("measuring: %s", what) }
-	report, err := bench.RunKafka(ctx, c)
-	if err != nil {
-		return err
-	}
-	status.clear()
-	return a.report(report, output)
+	return bench.RunKafka(ctx, c)
 }
 
 // commandLine is how to run cmd again.

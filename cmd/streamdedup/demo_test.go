@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -126,13 +128,35 @@ func TestVerifyRefuses(t *testing.T) {
 }
 
 func TestBenchKafka(t *testing.T) {
-	code, stdout, stderr := exec("", "bench", "kafka", "--records", "5k", "--partitions", "2", "--pairs", "1", "--capacity", "100k", "-o", "json")
-	if code != exitOK {
-		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	args := []string{"bench", "kafka", "--records", "5k", "--pairs", "1", "--capacity", "100k", "-o", "json"}
+	bench := func(more ...string) map[string]any {
+		t.Helper()
+		code, stdout, stderr := exec("", append(args, more...)...)
+		if code != exitOK {
+			t.Fatalf("%v: exit code %d, stderr:\n%s", more, code, stderr)
+		}
+		return object(t, stdout)
 	}
-	o := object(t, stdout)
-	if o["embedded_broker"] != true || o["cpu_ratio_to_plain_copy"].(float64) <= 0 || len(o["results"].([]any)) != 5 {
-		t.Errorf("the report is:\n%s", stdout)
+	o := bench("--partitions", "2")
+	cases := o["cases"].([]any)
+	if c := cases[0].(map[string]any); o["embedded_broker"] != true || len(cases) != 1 || c["cpu_ratio_to_plain_copy"].(float64) <= 0 || len(c["results"].([]any)) != 6 {
+		t.Errorf("the report is: %v", o)
+	}
+	svg := filepath.Join(t.TempDir(), "latency.svg")
+	o = bench("--partitions", "1", "--commit-interval", "20ms,100ms", "--latency", "300ms", "--rate", "2000", "--plot", svg)
+	if cases = o["cases"].([]any); len(cases) != 2 {
+		t.Fatalf("%d cases: %v", len(cases), o)
+	}
+	for _, c := range cases {
+		for _, r := range c.(map[string]any)["results"].([]any) {
+			r := r.(map[string]any)
+			if l, ok := r["latency"].(map[string]any); !ok || l["p50_ms"].(float64) <= 0 || l["records"].(float64) < 100 {
+				t.Errorf("the latency of %v is %v", r["name"], r["latency"])
+			}
+		}
+	}
+	if b, err := os.ReadFile(svg); err != nil || !strings.Contains(string(b), "ms between commits") {
+		t.Errorf("the drawing is %q, error %v", b, err)
 	}
 }
 
