@@ -78,7 +78,7 @@ func (s *Single) FPREstimate() float64 {
 	var lines [bitsInLine + 1]uint32
 	n := min(estimateLines, uint64(len(s.lines)))
 	for from := uint64(0); from < n; from += batch {
-		at := s.at[:min(batch, n-from)]
+		at := s.spots.lines[:min(batch, n-from)]
 		for i := range at {
 			at[i] = sampled(from+uint64(i), n, uint64(len(s.lines)))
 		}

@@ -107,14 +107,18 @@ func {{.Name}}(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, a
 	lines := s.lines
 	at := (*[batch * {{.D}}]uint64)(s.spots.lines[:])
 	picks := (*[batch * {{.D}}]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-	{{- range .Lines}}
-		x{{.}} := linePick(h, {{.}})
-		at[i*{{$g.D}}+{{.}}] = lineOf(x{{.}}, uint64(len(lines)))
-		picks[i*{{$g.D}}+{{.}}] = cellPick(x{{.}})
-	{{- end}}
+	if s.overlap {
+		locate(lines, hashes, {{.D}}, &s.spots)
+	} else {
+		for i, h := range hashes {
+		{{- range .Lines}}
+			x{{.}} := linePick(h, {{.}})
+			at[i*{{$g.D}}+{{.}}] = lineOf(x{{.}}, uint64(len(lines)))
+			picks[i*{{$g.D}}+{{.}}] = cellPick(x{{.}})
+		{{- end}}
+		}
+		prefetch(lines, at[:len(hashes)*{{.D}}])
 	}
-	prefetch(lines, at[:len(hashes)*{{.D}}])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations

@@ -22,15 +22,19 @@ func add2x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 2]uint64)(s.spots.lines[:])
 	picks := (*[batch * 2]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*2+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*2+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*2+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*2+1] = cellPick(x1)
+	if s.overlap {
+		locate(lines, hashes, 2, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*2+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*2+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*2+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*2+1] = cellPick(x1)
+		}
+		prefetch(lines, at[:len(hashes)*2])
 	}
-	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -91,15 +95,19 @@ func add2x5(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 2]uint64)(s.spots.lines[:])
 	picks := (*[batch * 2]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*2+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*2+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*2+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*2+1] = cellPick(x1)
+	if s.overlap {
+		locate(lines, hashes, 2, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*2+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*2+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*2+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*2+1] = cellPick(x1)
+		}
+		prefetch(lines, at[:len(hashes)*2])
 	}
-	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -168,15 +176,19 @@ func add2x6(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 2]uint64)(s.spots.lines[:])
 	picks := (*[batch * 2]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*2+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*2+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*2+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*2+1] = cellPick(x1)
+	if s.overlap {
+		locate(lines, hashes, 2, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*2+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*2+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*2+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*2+1] = cellPick(x1)
+		}
+		prefetch(lines, at[:len(hashes)*2])
 	}
-	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -251,15 +263,19 @@ func add2x7(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 2]uint64)(s.spots.lines[:])
 	picks := (*[batch * 2]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*2+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*2+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*2+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*2+1] = cellPick(x1)
+	if s.overlap {
+		locate(lines, hashes, 2, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*2+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*2+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*2+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*2+1] = cellPick(x1)
+		}
+		prefetch(lines, at[:len(hashes)*2])
 	}
-	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -340,15 +356,19 @@ func add2x8(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 2]uint64)(s.spots.lines[:])
 	picks := (*[batch * 2]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*2+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*2+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*2+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*2+1] = cellPick(x1)
+	if s.overlap {
+		locate(lines, hashes, 2, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*2+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*2+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*2+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*2+1] = cellPick(x1)
+		}
+		prefetch(lines, at[:len(hashes)*2])
 	}
-	prefetch(lines, at[:len(hashes)*2])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -435,18 +455,22 @@ func add3x3(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 3]uint64)(s.spots.lines[:])
 	picks := (*[batch * 3]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*3+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*3+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*3+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*3+1] = cellPick(x1)
-		x2 := linePick(h, 2)
-		at[i*3+2] = lineOf(x2, uint64(len(lines)))
-		picks[i*3+2] = cellPick(x2)
+	if s.overlap {
+		locate(lines, hashes, 3, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*3+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*3+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*3+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*3+1] = cellPick(x1)
+			x2 := linePick(h, 2)
+			at[i*3+2] = lineOf(x2, uint64(len(lines)))
+			picks[i*3+2] = cellPick(x2)
+		}
+		prefetch(lines, at[:len(hashes)*3])
 	}
-	prefetch(lines, at[:len(hashes)*3])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -515,18 +539,22 @@ func add3x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 3]uint64)(s.spots.lines[:])
 	picks := (*[batch * 3]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*3+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*3+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*3+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*3+1] = cellPick(x1)
-		x2 := linePick(h, 2)
-		at[i*3+2] = lineOf(x2, uint64(len(lines)))
-		picks[i*3+2] = cellPick(x2)
+	if s.overlap {
+		locate(lines, hashes, 3, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*3+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*3+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*3+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*3+1] = cellPick(x1)
+			x2 := linePick(h, 2)
+			at[i*3+2] = lineOf(x2, uint64(len(lines)))
+			picks[i*3+2] = cellPick(x2)
+		}
+		prefetch(lines, at[:len(hashes)*3])
 	}
-	prefetch(lines, at[:len(hashes)*3])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -604,21 +632,25 @@ func add4x4(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 4]uint64)(s.spots.lines[:])
 	picks := (*[batch * 4]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*4+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*4+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*4+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*4+1] = cellPick(x1)
-		x2 := linePick(h, 2)
-		at[i*4+2] = lineOf(x2, uint64(len(lines)))
-		picks[i*4+2] = cellPick(x2)
-		x3 := linePick(h, 3)
-		at[i*4+3] = lineOf(x3, uint64(len(lines)))
-		picks[i*4+3] = cellPick(x3)
+	if s.overlap {
+		locate(lines, hashes, 4, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*4+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*4+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*4+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*4+1] = cellPick(x1)
+			x2 := linePick(h, 2)
+			at[i*4+2] = lineOf(x2, uint64(len(lines)))
+			picks[i*4+2] = cellPick(x2)
+			x3 := linePick(h, 3)
+			at[i*4+3] = lineOf(x3, uint64(len(lines)))
+			picks[i*4+3] = cellPick(x3)
+		}
+		prefetch(lines, at[:len(hashes)*4])
 	}
-	prefetch(lines, at[:len(hashes)*4])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations
@@ -713,21 +745,25 @@ func add4x5(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages
 	lines := s.lines
 	at := (*[batch * 4]uint64)(s.spots.lines[:])
 	picks := (*[batch * 4]uint64)(s.spots.cells[:])
-	for i, h := range hashes {
-		x0 := linePick(h, 0)
-		at[i*4+0] = lineOf(x0, uint64(len(lines)))
-		picks[i*4+0] = cellPick(x0)
-		x1 := linePick(h, 1)
-		at[i*4+1] = lineOf(x1, uint64(len(lines)))
-		picks[i*4+1] = cellPick(x1)
-		x2 := linePick(h, 2)
-		at[i*4+2] = lineOf(x2, uint64(len(lines)))
-		picks[i*4+2] = cellPick(x2)
-		x3 := linePick(h, 3)
-		at[i*4+3] = lineOf(x3, uint64(len(lines)))
-		picks[i*4+3] = cellPick(x3)
+	if s.overlap {
+		locate(lines, hashes, 4, &s.spots)
+	} else {
+		for i, h := range hashes {
+			x0 := linePick(h, 0)
+			at[i*4+0] = lineOf(x0, uint64(len(lines)))
+			picks[i*4+0] = cellPick(x0)
+			x1 := linePick(h, 1)
+			at[i*4+1] = lineOf(x1, uint64(len(lines)))
+			picks[i*4+1] = cellPick(x1)
+			x2 := linePick(h, 2)
+			at[i*4+2] = lineOf(x2, uint64(len(lines)))
+			picks[i*4+2] = cellPick(x2)
+			x3 := linePick(h, 3)
+			at[i*4+3] = lineOf(x3, uint64(len(lines)))
+			picks[i*4+3] = cellPick(x3)
+		}
+		prefetch(lines, at[:len(hashes)*4])
 	}
-	prefetch(lines, at[:len(hashes)*4])
 
 	learn, ages = learn[:len(hashes)], ages[:len(hashes)]
 	known, number := to.known, to.bit%Generations

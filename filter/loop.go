@@ -6,13 +6,7 @@ package filter
 // what they are tested against.
 func addLoop(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	d := s.params.LinesPerKey
-	for i, h := range hashes {
-		for j := range d {
-			x := linePick(h, j)
-			s.spots.lines[i*d+j] = lineOf(x, uint64(len(s.lines)))
-			s.spots.cells[i*d+j] = cellPick(x)
-		}
-	}
+	locateLoop(s.lines, hashes, d, &s.spots)
 	prefetch(s.lines, s.spots.lines[:len(hashes)*d])
 
 	log := s.journal.reserve(len(hashes) * (addWords + d*lineWords))
@@ -38,6 +32,17 @@ func addLoop(s *Sliced, to target, hashes []Hash, learn []bool, room uint64, age
 	}
 	s.journal.keep(log)
 	return added
+}
+
+// locateLoop finds the lines of some hashes, and the bits that pick cells in them.
+func locateLoop(lines []line, hashes []Hash, linesPerKey int, to *spots) {
+	for i, h := range hashes {
+		for j := range linesPerKey {
+			x := linePick(h, j)
+			to.lines[i*linesPerKey+j] = lineOf(x, uint64(len(lines)))
+			to.cells[i*linesPerKey+j] = cellPick(x)
+		}
+	}
 }
 
 // lineHolds is the set of bits that all cells of a line have, without those that

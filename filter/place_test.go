@@ -82,6 +82,27 @@ func TestPlacesAreIndependent(t *testing.T) {
 	}
 }
 
+// TestLocateEqualsLoop compares what finds the places of a batch, where that is assembly,
+// with what is written in Go, for every number of hashes in a batch.
+func TestLocateEqualsLoop(t *testing.T) {
+	r := seeded(t)
+	lines := make([]line, 1000)
+	for perKey := minLinesPerKey; perKey <= maxLinesPerKey; perKey++ {
+		for n := range batch + 1 {
+			hashes := make([]Hash, n)
+			for i := range hashes {
+				hashes[i] = Hash(r.Uint64())
+			}
+			var got, want spots
+			locate(lines, hashes, perKey, &got)
+			locateLoop(lines, hashes, perKey, &want)
+			if got != want {
+				t.Fatalf("%d hashes with %d lines each: places differ", n, perKey)
+			}
+		}
+	}
+}
+
 // TestLinesBeyond32Bits looks at the upper part of sizes that 32 bits cannot
 // number: each quarter of the lines must get its quarter of the hashes.
 func TestLinesBeyond32Bits(t *testing.T) {

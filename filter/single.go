@@ -29,8 +29,8 @@ type Single struct {
 	lines   []line
 	journal journal[struct{}]
 	memory  memory
-	at      [batch * SingleLinesPerKey]uint64
-	picks   [batch * SingleLinesPerKey]uint64
+	spots   spots
+	overlap bool // by overlapBytes
 }
 
 // singleKernel is TestAndAdd for at most [batch] hashes.
@@ -66,6 +66,7 @@ func singleIn(p SingleParams, memory memory, lines []line) *Single {
 		lines:   lines,
 		journal: newJournal(batch*addWords, struct{}{}),
 		memory:  memory,
+		overlap: overlaps && p.Bytes() <= overlapBytes,
 	}
 	if k, ok := singleKernels[p.BitsPerLine]; ok {
 		s.kernel = k
@@ -98,7 +99,13 @@ func (s *Single) locate(hashes []Hash) (lines []line, at, picks *[batch * Single
 	if len(hashes) > batch {
 		panic("BUG: a kernel got more than a batch")
 	}
-	lines, at, picks = s.lines, &s.at, &s.picks
+	lines = s.lines
+	at = (*[batch * SingleLinesPerKey]uint64)(s.spots.lines[:])
+	picks = (*[batch * SingleLinesPerKey]uint64)(s.spots.cells[:])
+	if s.overlap {
+		locate(lines, hashes, SingleLinesPerKey, &s.spots)
+		return lines, at, picks
+	}
 	for i, h := range hashes {
 		x0, x1 := linePick(h, 0), linePick(h, 1)
 		at[2*i], picks[2*i] = lineOf(x0, uint64(len(lines))), cellPick(x0)

@@ -12,6 +12,13 @@ const (
 	// flight than that.
 	batch = 64
 
+	// overlapBytes is the largest filter whose lines are best asked for one by one
+	// while the numbers of the next are computed. A larger one has more pages than
+	// the processor remembers, and what it waits for then is to find the page: that
+	// overlaps only in a burst of nothing else. One by one saves a fifth of a look-up
+	// at 256 MiB, a tenth at 1 GiB, and nothing at 2 GiB.
+	overlapBytes = 1 << 30
+
 	// stampCell is the byte of a line that says which rotation, modulo 256,
 	// last cleaned it.
 	stampCell = CellsInLine
@@ -65,6 +72,7 @@ type Sliced struct {
 	journal journal[clock]
 	memory  memory
 	spots   spots
+	overlap bool // by overlapBytes
 }
 
 // kernel is TestAndAdd or Learn for at most [batch] hashes, without the sweep.
@@ -102,10 +110,11 @@ func NewSliced(p Params) (*Sliced, error) {
 // slicedIn makes an empty filter of geometry p, which is valid, in zeroed lines.
 func slicedIn(p Params, memory memory, lines []line) *Sliced {
 	s := &Sliced{
-		params: p,
-		lines:  lines,
-		kernel: addLoop,
-		memory: memory,
+		params:  p,
+		lines:   lines,
+		kernel:  addLoop,
+		memory:  memory,
+		overlap: overlaps && p.Bytes() <= overlapBytes,
 	}
 	if k, ok := kernels[[2]int{p.LinesPerKey, p.CellsPerLine}]; ok {
 		s.kernel = k

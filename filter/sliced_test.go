@@ -82,6 +82,7 @@ func TestKernelsEqualLoop(t *testing.T) {
 			fast, plain := newSliced(t, p), newSliced(t, p)
 			plain.kernel = addLoop
 			for range rounds(3000) {
+				fast.overlap = r.IntN(2) == 0 // as in a small filter or a large one
 				hashes, learn := batchOf(r, 200)
 				room := r.Uint64N(300)
 				got, want := make([]uint8, len(hashes)), make([]uint8, len(hashes))
