@@ -27,7 +27,7 @@ type Measured struct {
 	RestoreIDs   float64 `json:"restore_ids_per_second"`
 	RestoreBytes float64 `json:"restore_checkpoint_bytes_per_second"`
 	// Elsewhere is what an ID takes in what else remembers IDs.
-	Elsewhere []Elsewhere `json:"elsewhere"`
+	Elsewhere []Rival `json:"elsewhere"`
 }
 
 // EngineSpeed is one measurement of the engine.

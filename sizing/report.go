@@ -155,7 +155,7 @@ func NewReport(p Plan, d Deployment) (Report, error) {
 	r.ClassicBitsPerElement = float64(bits) / float64(p.Elements)
 	r.ClassicBytes = (bits + 7) / 8
 	r.ClassicHashes = hashes
-	r.Elsewhere = elsewhere(measured, p.Elements, r.ClassicBytes)
+	r.Elsewhere = elsewhere(measured.Elsewhere, p.Elements, r.ClassicBytes)
 	if r.Windowed, err = compare(w); err != nil {
 		return Report{}, err
 	}

@@ -1,0 +1,162 @@
+// Measured writes sizing/measured.json, when nothing else runs: what this machine takes for an event, by lines
+// per look-up and size of the filter, and, from the output of other benchmarks, for a
+// record through Kafka and for a restore. The reports of `size` are made from it.
+//
+//	go run ./bench/measured                                the engine: two minutes, 2 GB
+//	go run ./bench/measured --kafka FILE --restore FILE    these two alone
+//
+// FILE is what `bench kafka -o json` printed, or the figures of TestRestoreOfManyIDs.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/streamdedup/streamdedup/bench"
+	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/sizing"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	file := flag.String("file", "sizing/measured.json", "`FILE` to write into")
+	kafka := flag.String("kafka", "", "`FILE` with the JSON of bench kafka")
+	restore := flag.String("restore", "", "`FILE` with the figures of a restore")
+	flag.Parse()
+	if err := run(ctx, *file, *kafka, *restore); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, file, kafka, restore string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var m sizing.Measured
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	switch {
+	case kafka == "" && restore == "":
+		err = engine(ctx, &m)
+	default:
+		err = errors.Join(fromFile(kafka, &m, takeKafka), fromFile(restore, &m, takeRestore))
+	}
+	if err != nil {
+		return err
+	}
+	if text, err = json.MarshalIndent(m, "", "  "); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func fromFile(name string, m *sizing.Measured, take func(text []byte, m *sizing.Measured) error) error {
+	if name == "" {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = take(text, m)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil
+}
+
+// sizes are those of a cache of one core, of the cache that cores share, and of two
+// filters that are in no cache.
+var sizes = []uint64{1 << 20, 16 << 20, 256 << 20, 2 << 30}
+
+// designs have two, three and four lines per look-up, and a ring's many.
+var designs = []struct {
+	kind   sizing.Kind
+	layout filter.Layout
+	fpr    float64
+}{
+	{sizing.Sliced, filter.Fast, 1e-2},
+	{sizing.Sliced, filter.Compact, 1e-2},
+	{sizing.Sliced, filter.Compact, 1e-4},
+	{sizing.Classic, filter.Compact, 1e-2},
+}
+
+// each is how long one design is measured at one size.
+const each = 3 * time.Second
+
+func engine(ctx context.Context, m *sizing.Measured) error {
+	m.Engine = nil
+	for _, d := range designs {
+		for _, bytes := range sizes {
+			fmt.Fprintf(os.Stderr, "%v %v at %g, %s\n", d.kind, d.layout, d.fpr, sizing.FormatBytes(bytes))
+			r, err := bench.RunEngine(ctx, bench.EngineConfig{
+				Memory: bytes, FPR: d.fpr, Layouts: []filter.Layout{d.layout},
+				Sliced: d.kind == sizing.Sliced, Classic: d.kind == sizing.Classic, Seed: 1, Duration: each,
+			})
+			if err != nil {
+				return err
+			}
+			plan, err := sizing.ForMemory(sizing.Workload{
+				Window: 7 * time.Hour, FPR: d.fpr, Peak: 1, Skew: 1, Partitions: 1, Kind: d.kind, Layout: d.layout,
+			}, bytes)
+			if err != nil {
+				return err
+			}
+			m.Machine, m.Go = r.Machine, r.Go
+			m.Engine = append(m.Engine, sizing.EngineSpeed{
+				Filter: d.kind.String(), Lines: math.Round(10*plan.LinesPerLookup()) / 10, Bytes: plan.Bytes, NS: math.Round(10*r.Results[0].NSPerEvent) / 10,
+			})
+		}
+	}
+	m.Command = "go run ./bench/measured"
+	return nil
+}
+
+// takeKafka takes the CPU time of the product, which is the first way that deduplicates.
+func takeKafka(text []byte, m *sizing.Measured) error {
+	var report bench.KafkaReport
+	if err := json.Unmarshal(text, &report); err != nil {
+		return err
+	}
+	for _, way := range report.Results {
+		if way.Name == "exactly-once dedup" {
+			m.KafkaNS = way.MedianCPUNSPerEvent
+			return nil
+		}
+	}
+	return errors.New("it has no exactly-once dedup")
+}
+
+var (
+	fromChangelog  = regexp.MustCompile(`from the changelog: .* ([0-9.]+) million a second`)
+	fromCheckpoint = regexp.MustCompile(`from a checkpoint of ([0-9]+) MB .*: in ([0-9.]+m?s),`)
+)
+
+// takeRestore takes the two figures that the restore's test logs.
+func takeRestore(text []byte, m *sizing.Measured) error {
+	log, point := fromChangelog.FindSubmatch(text), fromCheckpoint.FindSubmatch(text)
+	if log == nil || point == nil {
+		return errors.New("it has no figures from a changelog and a checkpoint")
+	}
+	millions, err := strconv.ParseFloat(string(log[1]), 64)
+	megabytes, err2 := strconv.ParseFloat(string(point[1]), 64)
+	took, err3 := time.ParseDuration(string(point[2]))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
+	}
+	m.RestoreIDs, m.RestoreBytes = millions*1e6, megabytes*1e6/took.Seconds()
+	return nil
+}
