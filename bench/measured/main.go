@@ -100,26 +100,27 @@ const each = 3 * time.Second
 func engine(ctx context.Context, m *sizing.Measured) error {
 	m.Engine = nil
 	for _, d := range designs {
-		for _, bytes := range sizes {
-			fmt.Fprintf(os.Stderr, "%v %v at %g, %s\n", d.kind, d.layout, d.fpr, sizing.FormatBytes(bytes))
-			r, err := bench.RunEngine(ctx, bench.EngineConfig{
-				Memory: bytes, FPR: d.fpr, Layouts: []filter.Layout{d.layout},
-				Sliced: d.kind == sizing.Sliced, Classic: d.kind == sizing.Classic, Seed: 1, Duration: each,
-			})
-			if err != nil {
-				return err
-			}
+		r, err := bench.RunEngine(ctx, bench.EngineConfig{
+			Memory: sizes, FPR: d.fpr, Layouts: []filter.Layout{d.layout}, Workloads: []bench.Workload{bench.Duplicates},
+			Sliced: d.kind == sizing.Sliced, Classic: d.kind == sizing.Classic, Seed: 1, Duration: each, Rotations: 1,
+			Progress: func(name string) { fmt.Fprintf(os.Stderr, "at %g: %s\n", d.fpr, name) },
+		})
+		if err != nil {
+			return err
+		}
+		for _, one := range r.Results {
 			plan, err := sizing.ForMemory(sizing.Workload{
 				Window: 7 * time.Hour, FPR: d.fpr, Peak: 1, Skew: 1, Partitions: 1, Kind: d.kind, Layout: d.layout,
-			}, bytes)
+			}, one.Memory)
 			if err != nil {
 				return err
 			}
-			m.Machine, m.Go = r.Machine, r.Go
 			m.Engine = append(m.Engine, sizing.EngineSpeed{
-				Filter: d.kind.String(), Lines: math.Round(10*plan.LinesPerLookup()) / 10, Bytes: plan.Bytes, NS: math.Round(10*r.Results[0].NSPerEvent) / 10,
+				Filter: d.kind.String(), Lines: math.Round(10*plan.LinesPerLookup()) / 10,
+				Bytes: one.Bytes, NS: math.Round(10*one.NSPerEvent) / 10,
 			})
 		}
+		m.Machine, m.Go = r.Machine, r.Go
 	}
 	m.Command = "go run ./bench/measured"
 	return nil
