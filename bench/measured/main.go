@@ -132,10 +132,12 @@ func takeKafka(text []byte, m *sizing.Measured) error {
 	if err := json.Unmarshal(text, &report); err != nil {
 		return err
 	}
-	for _, way := range report.Results {
-		if way.Name == "exactly-once dedup" {
-			m.KafkaNS = way.MedianCPUNSPerEvent
-			return nil
+	for _, one := range report.Cases {
+		for _, way := range one.Results {
+			if way.Name == "exactly-once dedup" {
+				m.KafkaNS = way.MedianCPUNSPerEvent
+				return nil
+			}
 		}
 	}
 	return errors.New("it has no exactly-once dedup")

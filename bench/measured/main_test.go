@@ -24,11 +24,11 @@ from a checkpoint of 343 MB that no cache has: in 963ms, a plain read of its fil
 func TestTakeKafka(t *testing.T) {
 	t.Parallel()
 	var m sizing.Measured
-	err := takeKafka([]byte(`{"results":[{"name":"plain copy","median_cpu_ns_per_event":1283},{"name":"exactly-once dedup","median_cpu_ns_per_event":1604}]}`), &m)
+	err := takeKafka([]byte(`{"cases":[{"results":[{"name":"plain copy","median_cpu_ns_per_event":1283},{"name":"exactly-once dedup","median_cpu_ns_per_event":1604}]}]}`), &m)
 	if err != nil || m.KafkaNS != 1604 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if err := takeKafka([]byte(`{"results":[]}`), &m); err == nil {
+	if err := takeKafka([]byte(`{"cases":[{"results":[]}]}`), &m); err == nil {
 		t.Error("nothing is taken for a figure")
 	}
 }
