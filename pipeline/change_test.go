@@ -137,9 +137,9 @@ func FuzzParseRecord(f *testing.F) {
 }
 
 // TestShardLogsWhatItLearns follows shards through random cycles, committed or
-// rolled back: the changes of the committed ones make the same shard again, also where
-// repeats extend the window, and so does the input, which may hold an ID in more
-// generations.
+// rolled back, often with the next one judged before that: a rollback leaves neither,
+// and the changes of the committed ones make the same shard again, also where repeats
+// extend the window, and so does the input, which may hold an ID in more generations.
 func TestShardLogsWhatItLearns(t *testing.T) {
 	rng := seeded(t)
 	for life := range 20 {
@@ -149,8 +149,7 @@ func TestShardLogsWhatItLearns(t *testing.T) {
 		var changes []Change
 		var input []*Batch
 		next := int64(0)
-		for range 60 {
-			begin := s.AppendState(nil)
+		read := func() *Batch {
 			b := batchOf(next)
 			for range rng.IntN(50) {
 				next += 1 + int64(rng.IntN(2))
@@ -161,23 +160,36 @@ func TestShardLogsWhatItLearns(t *testing.T) {
 			next++
 			b.Next = next
 			s.Process(b)
+			return b
+		}
+		committed, end, ahead := s.AppendState(nil), int64(0), (*Batch)(nil)
+		for range 60 {
+			b := ahead
+			if b == nil {
+				b = read()
+			}
 			s.Seal()
+			at, sealed := s.Position(), s.AppendState(nil)
+			if ahead = nil; rng.IntN(2) == 0 {
+				ahead = read()
+			}
 			if rng.IntN(4) == 0 {
 				s.Rollback()
-				if !slices.Equal(s.AppendState(nil), begin) {
+				if !slices.Equal(s.AppendState(nil), committed) {
 					t.Fatal("the rollback left something")
 				}
-				next = s.Next()
+				next, ahead = s.Next(), nil
 				continue
 			}
-			at := s.Position()
-			if at.Change == nil || at.Change.Next != at.Next || at.Change.State.Metadata() != at.Metadata {
-				t.Fatalf("change %+v of position %+v", at.Change, at)
+			if c := at.Change; c == nil || c.Begin != end || c.Next != at.Next || c.State.Metadata() != at.Metadata {
+				t.Fatalf("change %+v of position %+v after %d", c, at, end)
 			}
 			changes = append(changes, copyOfChange(t, at.Change))
 			input = append(input, b)
 			s.Commit()
+			committed, end = sealed, at.Next
 		}
+		s.Rollback()
 		r, err := NewRebuild(s.rules, p0, s.State())
 		if err != nil {
 			t.Fatal(err)
