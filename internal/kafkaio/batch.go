@@ -80,20 +80,20 @@ func (b *batches) recycle() {
 // views makes a batch of records, which are of one partition, in order, and with
 // markers among them. Neither keys nor values are copied.
 func (src *source) views(records []*kgo.Record, headers bool, out *output) *pipeline.Batch {
-	b := &src.batch
+	b, n := &src.batch, len(records)
 	*b = pipeline.Batch{
-		Records:  b.Records[:0],
-		Offsets:  b.Offsets[:0],
-		Outcomes: b.Outcomes[:0],
+		Records:  slices.Grow(b.Records[:0], n),
+		Offsets:  slices.Grow(b.Offsets[:0], n),
+		Outcomes: slices.Grow(b.Outcomes[:0], n),
 		Source:   src,
 
 		SizeLimit: int64(out.maxBytes) - out.room,
 	}
-	src.records = src.records[:0]
+	src.records = slices.Grow(src.records[:0], n)
 	src.headers = src.headers[:0]
 	src.copies = src.copies[:0]
 	large := false
-	src.large = src.large[:0]
+	src.large = slices.Grow(src.large[:0], n)
 	for _, r := range records {
 		if r.Attrs.IsControl() {
 			continue

@@ -90,8 +90,12 @@ func (o outputs) requestLimit() int32 {
 // tooLarge is whether r cannot be written even alone: a producer does not know
 // how small compression would make it, and refuses it by its plain size.
 func (o *output) tooLarge(r *kgo.Record) bool {
-	// Only what could be too large is counted.
-	if int64(len(r.Key)+len(r.Value)) < int64(o.maxBytes)/2 && len(r.Headers) == 0 {
+	// Only what could be too large is counted to the byte.
+	most := batchOverhead + 3 + 4*longestVarint + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		most += len(r.Headers[i].Key) + len(r.Headers[i].Value) + 2*longestVarint
+	}
+	if int64(most)+o.room <= int64(o.maxBytes) {
 		return false
 	}
 	return batchOverhead+recordLength(r)+o.room > int64(o.maxBytes)
@@ -101,6 +105,9 @@ func (o *output) tooLarge(r *kgo.Record) bool {
 func (o *output) surelyTakes(r *kgo.Record) bool {
 	return batchOverhead+recordLength(r)+almost <= int64(o.maxBytes)
 }
+
+// longestVarint is the length of the longest number that a record has of its lengths.
+const longestVarint = 5
 
 // recordLength is the length of r as the first record of a batch, from the
 // record format of Kafka's message format 2.
