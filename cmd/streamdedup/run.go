@@ -86,6 +86,7 @@ const adminGrace = time.Second
 // stream runs the stream processor until ctx ends or it cannot go on.
 func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	start := time.Now()
+	defer collectLess()()
 	limited := s.logger(a.stderr)
 	log := slog.New(limited)
 	client, err := s.options()
