@@ -23,8 +23,10 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 		e.lose(a.Partition)
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
+		rules := e.cfg.Rules
+		rules.NewSet = p.worker.firstTouch(rules.NewSet)
 		p.cancel = e.restores.start(ctx, a, func(ctx context.Context) (Restored, error) {
-			return e.restorer.Restore(ctx, a.Partition, builder{e.cfg.Rules, a.Partition})
+			return e.restorer.Restore(ctx, a.Partition, builder{rules, a.Partition})
 		})
 	}
 	for _, s := range polled.Stopped {

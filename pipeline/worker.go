@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/affinity"
 )
 
@@ -99,6 +100,26 @@ func (w *worker) run() {
 		}
 		t.err = t.do()
 		w.out.put(t)
+	}
+}
+
+// firstTouch is newSet run where the worker runs. On a machine with several memories a
+// page lies in that of the processor which touches it first, for good, and a new filter
+// touches all of its own. The worker itself goes on meanwhile: it has other shards.
+func (w *worker) firstTouch(newSet func() (filter.Set, error)) func() (filter.Set, error) {
+	if !w.pin || w.pinned != nil {
+		return newSet // the worker may run anywhere
+	}
+	return func() (set filter.Set, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // and never unlocks it: the thread ends with this
+			_ = affinity.Pin(w.cpu) // it could be pinned before; elsewhere memory is only farther
+			set, err = guarded(newSet)
+		}()
+		<-done
+		return set, err
 	}
 }
 

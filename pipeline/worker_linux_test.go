@@ -2,11 +2,15 @@ package pipeline
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/affinity"
 )
 
@@ -67,6 +71,44 @@ func TestUnpinnedWorkersLeaveThreadsAlone(t *testing.T) {
 	for list := range during {
 		if _, ok := before[list]; !ok {
 			t.Errorf("a thread was restricted to processors %s", list)
+		}
+	}
+}
+
+// A filter is made where its worker runs, so that its memory lies there.
+func TestFilterIsFirstTouchedByItsWorkersProcessor(t *testing.T) {
+	cpus := affinity.Allowed()
+	if len(cpus) < 2 {
+		t.Skip("one processor: everything runs on it")
+	}
+	for _, pin := range []PinMode{PinOn, PinOff} {
+		var mu sync.Mutex
+		var touched [][]int
+		cfg := engineConfig()
+		cfg.Workers, cfg.Pin = 2, pin
+		newSet := cfg.Rules.NewSet
+		cfg.Rules.NewSet = func() (filter.Set, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			touched = append(touched, affinity.Allowed())
+			return newSet()
+		}
+		s := newStream(4)
+		fill(s, rand.New(rand.NewPCG(seed(t), 9)), 100)
+		if _, err := run(t, s, newMember(s, 1, 100, nil), cfg); err != nil {
+			t.Fatal(err)
+		}
+		var want [][]int // two partitions for each worker
+		for range 2 {
+			want = append(want, cpus[len(cpus)-2:len(cpus)-1], cpus[len(cpus)-1:])
+		}
+		if pin == PinOff {
+			want = [][]int{cpus, cpus, cpus, cpus}
+		}
+		slices.SortFunc(touched, slices.Compare)
+		slices.SortFunc(want, slices.Compare)
+		if !reflect.DeepEqual(touched, want) {
+			t.Errorf("pin %s: filters were made on processors %v, want %v", pin, touched, want)
 		}
 	}
 }
