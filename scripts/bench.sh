@@ -45,6 +45,7 @@ block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
 # What another script measured stays.
 sed -n '/^<!-- bench filter -->$/,/^<!-- end bench filter -->$/p' docs/BENCHMARKS.md >"$out/filter"
 sed -n '/^## The calculator/,/^<!-- end sizecheck -->$/p' docs/BENCHMARKS.md >"$out/sizecheck"
+sed -n '/^<!-- peers:begin -->$/,/^<!-- peers:end -->$/p' docs/BENCHMARKS.md >"$out/peers"
 
 {
 	cat <<'TEXT'
@@ -102,6 +103,8 @@ TEXT
 	cat "$out/filter"
 	echo
 	cat "$out/sizecheck"
+	echo
+	cat "$out/peers"
 } >docs/BENCHMARKS.md
 
 # In the README the same stands between two comments.
