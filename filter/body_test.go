@@ -105,7 +105,7 @@ func TestCopyWhileTheSetGoesOn(t *testing.T) {
 	for _, lines := range []uint64{MinLines, 200, 201, 399, 1000} {
 		for _, pieces := range []uint64{1, 2, 20} {
 			t.Run(fmt.Sprintf("lines=%d/pieces=%d", lines, pieces), func(t *testing.T) {
-				for range max(1, rounds(50)) {
+				for range rounds(50) / 2 {
 					copyWhileItGoesOn(t, r, lines, pieces)
 				}
 			})
