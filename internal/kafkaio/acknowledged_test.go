@@ -90,7 +90,7 @@ func TestCase_EOS_19(t *testing.T) {
 			everyBroker(t, func(t *testing.T, brokers []string) {
 				s := newScene(t, brokers, 2)
 				s.cfg.Delivery, s.cfg.Changelog, s.rules.LogChanges = c.delivery, c.changelog, c.changelog
-				s.cfg.CommitInterval, s.cfg.TxnTimeout = 20*time.Millisecond, 2*time.Second
+				s.cfg.CommitInterval, s.cfg.TxnTimeout = 20*time.Millisecond, 6*time.Second
 				written := int64(0)
 				for range kills {
 					r := s.start()

@@ -235,7 +235,7 @@ func TestCase_EOS_08(t *testing.T) {
 func TestCase_EOS_09(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 2)
-		s.cfg.TxnTimeout = 2 * time.Second
+		s.cfg.TxnTimeout = 6 * time.Second
 		s.unique(50)
 		h := s.byHand()
 		h.cycle(100)
