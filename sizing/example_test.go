@@ -76,7 +76,7 @@ func ExampleReport_WriteText() {
 	// restore after a start       5.9s                      from a checkpoint; 1m41s from the changelog alone
 	//
 	// This plan: all generations get equal shares of the IDs; one partition
-	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1
+	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1 --on-full pass
 	//
 	// With the defaults of run: a generation may get 2 times its share of the IDs; one partition
 	//   4.22 GB (3.93 GiB), 2 times as much

@@ -41,9 +41,12 @@ type Report struct {
 	Process              Process `json:"process"`       // and what that consists of
 	// ProcessBytesOneLost is the same when one of the instances is gone; null with one.
 	ProcessBytesOneLost *uint64 `json:"process_bytes_one_instance_lost"`
-	Speed               Speed   `json:"expected"`
-	Restore             Restore `json:"restore"`
-	MeasuredOn          string  `json:"measured_on"` // the machine of speed and restore
+	// ProcessBytesGrown is the same when full filters have grown to twice the plan, the
+	// default of run; null where they do not grow.
+	ProcessBytesGrown *uint64 `json:"process_bytes_grown"`
+	Speed             Speed   `json:"expected"`
+	Restore           Restore `json:"restore"`
+	MeasuredOn        string  `json:"measured_on"` // the machine of speed and restore
 
 	// One textbook Bloom filter of all elements, which has no window.
 	ClassicBitsPerElement float64 `json:"classic_bits_per_element"`
@@ -143,11 +146,13 @@ func NewReport(p Plan, d Deployment) (Report, error) {
 		JournalBytesPerPartition:   p.JournalBytesPerPartition,
 		LinesPerLookup:             p.LinesPerLookup(),
 		ExpectedFalsePositivesADay: p.FalsePositivesPerDay(),
-		RunFlags:                   p.RunFlags(),
+		RunFlags:                   p.exactFlags(),
 		ChangelogBytesADay:         changelogBytesADay(p),
 		Redelivery:                 d.Redelivery,
 	}
-	r.deploy(p, d)
+	if err := r.deploy(p, d); err != nil {
+		return Report{}, err
+	}
 	bits, hashes, err := filter.TextbookSize(p.Elements, w.FPR)
 	if err != nil {
 		return Report{}, err
@@ -182,7 +187,7 @@ func NewReport(p Plan, d Deployment) (Report, error) {
 
 // deploy says what one process of the deployment takes and does: the one with the
 // most partitions.
-func (r *Report) deploy(p Plan, d Deployment) {
+func (r *Report) deploy(p Plan, d Deployment) error {
 	r.Instances = max(d.Instances, 1)
 	most := func(instances int) int { return (p.Workload.Partitions + instances - 1) / instances }
 	process := func(partitions int) Process {
@@ -198,6 +203,19 @@ func (r *Report) deploy(p Plan, d Deployment) {
 	r.Speed = measured.speed(p, r.Process.Filters)
 	r.Restore = measured.restore(p, r.PartitionsOfInstance)
 	r.MeasuredOn = measured.Machine
+	if !p.grows() {
+		return nil
+	}
+	tiers, err := p.tiers(GrowthLimit * p.BytesPerPartition)
+	if err != nil {
+		return err
+	}
+	grown := r.ProcessBytes
+	for _, slab := range tiers[1:] {
+		grown += uint64(r.PartitionsOfInstance) * slab.bytes
+	}
+	r.ProcessBytesGrown = &grown
+	return nil
 }
 
 // compare plans the workload in each way to remember a window.
@@ -230,6 +248,23 @@ func compare(w Workload) ([]Windowed, error) {
 		}
 	}
 	return all, nil
+}
+
+// preparePeak is the lowest peak with which a load as planned leaves growing filters
+// alone: they prepare memory when an eighth of a generation is left.
+const preparePeak = 8. / 7
+
+// grows is whether run is to let full filters of the plan grow, which is its default. A
+// plan without reserve would grow by half again when it gets what it is planned for.
+func (p Plan) grows() bool { return p.Workload.Kind == Sliced && p.Workload.Peak >= preparePeak }
+
+// exactFlags are RunFlags that also keep a plan without reserve from growing, so that
+// its bytes are the plan's.
+func (p Plan) exactFlags() string {
+	if p.Workload.Kind == Sliced && !p.grows() {
+		return p.RunFlags() + " --on-full pass"
+	}
+	return p.RunFlags()
 }
 
 // RunFlags are the flags with which run makes exactly this plan of a topic of as many

@@ -60,6 +60,8 @@ func TestReport_JSON(t *testing.T) {
 	near("process_bytes", 2.4e9, 0.1e9)
 	near("process_bytes", got["process"].(map[string]any)["filters"].(float64)+3e8, 1e8)
 	is("process_bytes_one_instance_lost", nil)
+	is("process_bytes_grown", nil) // there is no reserve to grow from
+	is("run_flags", "--capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1 --on-full pass")
 	is("instances", 1.0)
 	is("partitions", 1.0)
 	is("bytes_per_partition", got["bytes"])
@@ -95,6 +97,23 @@ func TestReport_ComparesThePlan(t *testing.T) {
 				t.Errorf("%v %v: the plan is %d times in %+v", kind, layout, found, r.Windowed)
 			}
 		}
+	}
+}
+
+// What a grown process takes is what its filters may take, and the rest.
+func TestReport_Grown(t *testing.T) {
+	w := billion
+	w.Peak, w.Partitions = DefaultPeak, 4
+	r := report(t, w)
+	if r.ProcessBytesGrown == nil || *r.ProcessBytesGrown <= r.ProcessBytes || *r.ProcessBytesGrown-r.ProcessBytes > r.Bytes {
+		t.Errorf("grown %v, planned %d, the limit is twice %d", r.ProcessBytesGrown, r.ProcessBytes, r.Bytes)
+	}
+	if strings.Contains(r.RunFlags, "on-full") {
+		t.Errorf("a plan with reserve runs as it does by default, not with %s", r.RunFlags)
+	}
+	w.Kind = Classic
+	if r = report(t, w); r.ProcessBytesGrown != nil {
+		t.Error("a ring grows")
 	}
 }
 
@@ -143,6 +162,7 @@ func workloadOf(t *testing.T, flags string, partitions int) Workload {
 			w.Skew, err = strconv.ParseFloat(value, 64)
 		case "--filter":
 			w.Kind, err = ParseKind(value)
+		case "--on-full": // it says nothing of the plan
 		case "--layout":
 			w.Layout, err = filter.ParseLayout(value)
 		default:
