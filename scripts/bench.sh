@@ -39,6 +39,11 @@ STREAMDEDUP_REQUIRE_KAFKA=1 STREAMDEDUP_LONG=1 KAFKA_BROKERS=$brokers go test -c
 sed -n 's/^.*figure: //p' "$out/log" >"$out/restore"
 build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs "$pairs" >"$out/kafka"
 
+# What size makes its speeds and restore times from.
+build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs 3 -o json >"$out/kafka.json"
+go run ./bench/measured
+go run ./bench/measured --kafka "$out/kafka.json" --restore "$out/restore"
+
 # block prints a measurement as an indented block.
 block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
 
