@@ -21,8 +21,7 @@ func (r Report) WriteText(w io.Writer) error { return r.WriteDetails(w, Details{
 func (r Report) WriteDetails(w io.Writer, d Details) error {
 	// A buffer cannot fail, so that only the last write needs a check.
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Remembering %s IDs for %s (%s new IDs a second), at most %s of new records taken for seen.\n\n",
-		FormatCount(r.Elements), r.Window, rounded(r.Rate), percent(r.FPR))
+	r.writeHeading(&b)
 	r.writeRedelivery(&b)
 	r.writePlan(&b)
 	r.writeRun(&b)
@@ -37,6 +36,22 @@ func (r Report) WriteDetails(w io.Writer, d Details) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// WritePlan writes what the plan takes and does, and nothing to compare it with.
+func (r Report) WritePlan(w io.Writer) error {
+	var b bytes.Buffer
+	r.writeHeading(&b)
+	r.writePlan(&b)
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
+}
+
+func (r Report) writeHeading(w io.Writer) {
+	fmt.Fprintf(w, "Remembering %s IDs for %s (%s new IDs a second), at most %s of new records taken for seen.\n\n",
+		FormatCount(r.Elements), r.Window, rounded(r.Rate), percent(r.FPR))
 }
 
 // writeRedelivery says which window catches the copies that a source makes, beside

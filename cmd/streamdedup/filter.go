@@ -152,7 +152,7 @@ func (a *app) filter(ctx context.Context, s *filterSettings, inputs []string) er
 		return err
 	}
 	if memory, known := machineMemory(); known {
-		if too := fits(plan, memory); too != nil {
+		if too := filterNeed(plan).fits(memory); too != nil {
 			return too
 		}
 	}

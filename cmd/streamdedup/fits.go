@@ -6,29 +6,51 @@ import (
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
-// tooLarge are the filters of a plan that this machine has no memory for: it would
-// be killed while it fills them.
+// need is the memory of a process that runs a plan.
+type need struct {
+	plan sizing.Plan
+	all  uint64 // the least that it takes with all partitions
+	one  uint64 // and with one
+	peak uint64 // the most, with all of them, while it catches up
+}
+
+// filterNeed is that of filter, which buffers next to nothing.
+func filterNeed(p sizing.Plan) need {
+	return need{plan: p, all: p.Bytes, one: p.BytesPerPartition, peak: p.Bytes}
+}
+
+// processNeed is that of run.
+func processNeed(p sizing.Plan) need {
+	all, one := p.Process(sizing.IO{}), p.Process(sizing.IO{Partitions: 1})
+	return need{plan: p, all: all.Filters + all.Heap, one: one.Filters + one.Heap, peak: all.Bytes()}
+}
+
+// tooLarge is a plan that this machine has no memory for: it would be killed while it
+// fills the filters.
 type tooLarge struct {
-	plan   sizing.Plan
+	need
 	memory uint64
 }
 
-// fits compares the filters of a plan with the memory that there is. Nil says
-// that all of them fit.
-func fits(p sizing.Plan, memory uint64) *tooLarge {
-	if p.Bytes <= memory {
+// fits compares what a process needs with the memory that there is. Nil says that it
+// fits.
+func (n need) fits(memory uint64) *tooLarge {
+	if n.all <= memory {
 		return nil
 	}
-	return &tooLarge{p, memory}
+	return &tooLarge{n, memory}
 }
 
 // shareable is whether several instances could hold the plan together: each only
 // holds the filters of the partitions that it is assigned.
-func (t *tooLarge) shareable() bool { return t.plan.BytesPerPartition <= t.memory }
+func (t *tooLarge) shareable() bool { return t.one <= t.memory }
 
 func (t *tooLarge) Error() string {
-	text := fmt.Sprintf("the plan takes %s of memory, this machine has %s",
-		sizing.FormatBytes(t.plan.Bytes), sizing.FormatBytes(t.memory))
+	text := fmt.Sprintf("the plan takes %s of memory", sizing.FormatBytes(t.plan.Bytes))
+	if t.all > t.plan.Bytes {
+		text += fmt.Sprintf(", %s with the rest of the process", sizing.FormatBytes(t.all))
+	}
+	text += fmt.Sprintf(", this machine has %s", sizing.FormatBytes(t.memory))
 	if n := t.plan.Workload.Partitions; n > 1 {
 		text += fmt.Sprintf(": each of %d partitions takes %s", n, sizing.FormatBytes(t.plan.BytesPerPartition))
 	}

@@ -15,16 +15,16 @@ func TestFitsComparesThePlanWithTheMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fits(plan, plan.Bytes); got != nil {
+	if got := filterNeed(plan).fits(plan.Bytes); got != nil {
 		t.Errorf("as much memory as the plan takes: %v", got)
 	}
-	if got := fits(plan, plan.Bytes-1); got == nil || !got.shareable() {
+	if got := filterNeed(plan).fits(plan.Bytes - 1); got == nil || !got.shareable() {
 		t.Errorf("one byte too little for all: %v, want a plan to share", got)
 	}
-	if got := fits(plan, plan.BytesPerPartition); got == nil || !got.shareable() {
+	if got := filterNeed(plan).fits(plan.BytesPerPartition); got == nil || !got.shareable() {
 		t.Errorf("enough for one partition: %v, want a plan to share", got)
 	}
-	got := fits(plan, plan.BytesPerPartition-1)
+	got := filterNeed(plan).fits(plan.BytesPerPartition - 1)
 	if got == nil || got.shareable() {
 		t.Fatalf("too little for one partition: %v, want a plan that nobody can hold", got)
 	}
@@ -33,6 +33,50 @@ func TestFitsComparesThePlanWithTheMemory(t *testing.T) {
 	} {
 		if !strings.Contains(got.Error(), figure) {
 			t.Errorf("%q does not name %s", got, figure)
+		}
+	}
+}
+
+// What run needs besides the filters counts, too.
+func TestProcessNeedHasTheRestOfTheProcess(t *testing.T) {
+	plan, err := sizing.Solve(sizing.Workload{
+		Elements: 1e6, Window: time.Hour, FPR: 0.01, Peak: 2, Skew: 1, Partitions: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := processNeed(plan)
+	if n.one <= plan.BytesPerPartition || n.all <= plan.Bytes || n.peak <= n.all || n.one >= n.all {
+		t.Fatalf("one partition %d, all %d, at its peak %d, of filters of %d", n.one, n.all, n.peak, plan.Bytes)
+	}
+	if too := n.fits(n.all); too != nil {
+		t.Errorf("as much as it needs: %v", too)
+	}
+	too := n.fits(n.all - 1)
+	if too == nil || !too.shareable() || !strings.Contains(too.Error(), sizing.FormatBytes(n.all)+" with the rest of the process") {
+		t.Errorf("one byte too little for all: %v, want a plan to share", too)
+	}
+	if too := n.fits(n.one - 1); too == nil || too.shareable() {
+		t.Errorf("too little for one partition: %v, want a plan that nobody can hold", too)
+	}
+}
+
+// The heap gets what is left when the filters have grown as far as they may.
+func TestHeapLimitIsWhatTheFiltersLeave(t *testing.T) {
+	n := need{plan: sizing.Plan{Bytes: 1000 << 20}, all: 1064 << 20}
+	const room = 64 << 20 // what n needs besides the filters
+	for _, c := range []struct {
+		growing, memory uint64
+		want            int64
+	}{
+		{2000 << 20, 4000 << 20, 2000<<20 - notGo},
+		{1000 << 20, 4000 << 20, 3000<<20 - notGo},
+		{2000 << 20, 1500 << 20, 500<<20 - notGo}, // they cannot grow so far here
+		{2000 << 20, 2010 << 20, room},
+		{2000 << 20, 900 << 20, room}, // others take a share
+	} {
+		if got := heapLimit(n, c.growing, c.memory); got != c.want {
+			t.Errorf("filters of %d to %d bytes in %d: %d, want %d", n.plan.Bytes, c.growing, c.memory, got, c.want)
 		}
 	}
 }

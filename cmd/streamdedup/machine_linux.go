@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,8 @@ func machineMemory() (bytes uint64, known bool) {
 	return min(uint64(info.Totalram)*uint64(info.Unit), groupLimit(os.DirFS("/"))), true //nolint:unconvert // 32 bits elsewhere
 }
 
-// groupLimit is the least memory.max of our control group (version 2) and those
-// around it. Without a limit it is the largest number there is.
+// groupLimit is the least memory limit of our control group and those around it, of
+// either version. Without a limit it is the largest number there is.
 func groupLimit(root fs.FS) uint64 {
 	limit := uint64(math.MaxUint64)
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
@@ -30,13 +31,19 @@ func groupLimit(root fs.FS) uint64 {
 		return limit // no control groups
 	}
 	for line := range strings.Lines(string(groups)) {
-		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !ok {
-			continue // of version 1
+		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(line, ":")
+		base, file := "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		switch {
+		case controllers == "":
+			base, file = "sys/fs/cgroup", "memory.max"
+		case !slices.Contains(strings.Split(controllers, ","), "memory"):
+			continue
 		}
 		for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
-			text, err := fs.ReadFile(root, path.Join("sys/fs/cgroup", dir, "memory.max"))
-			// The outermost has no such file, and no limit is the word "max".
+			text, err := fs.ReadFile(root, path.Join(base, dir, file))
+			// The outermost of version 2 has no such file, and no limit is the word "max"
+			// or a number that no machine has.
 			if n, bad := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil {
 				limit = min(limit, n)
 			}

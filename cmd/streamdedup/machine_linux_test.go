@@ -30,6 +30,12 @@ func TestGroupLimitIsTheLeastOfAllAround(t *testing.T) {
 		self: "12:memory:/old\n0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n", "sys/fs/cgroup/a/memory.max": "3\n",
 		"sys/fs/cgroup/old/memory.max": "1\n",
 	})
+	// Version 1, beside which a machine may have version 2 for other things.
+	f(7, map[string]string{
+		self: "12:cpu,cpuacct:/c\n5:memory:/a/b\n0::/x\n", "sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "9223372036854771712\n",
+		"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "7\n", "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "1\n",
+	})
+	f(4, map[string]string{self: "5:hugetlb,memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "4\n"})
 	f(2, map[string]string{self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "2\n", "sys/fs/cgroup/a/memory.max": "3\n"})
 }
 

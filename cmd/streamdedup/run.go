@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -125,7 +127,9 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
 	watching := newWatcher(log, s.more(), metrics.Warnings)
-	engine, err := s.engine(stages, memories, metrics, watching, log)
+	memoryLimit := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(memoryLimit)
+	engine, err := s.engine(stages, memories, metrics, watching, a.stderr, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
@@ -146,13 +150,13 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 }
 
 // engine makes what runs on the stages, and lets metrics watch it.
-func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, log *slog.Logger) (*pipeline.Engine, error) {
+func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, stderr io.Writer, log *slog.Logger) (*pipeline.Engine, error) {
 	session := stages.judge
 	plan, err := s.plan(int(session.Partitions()))
 	if err != nil {
 		return nil, err
 	}
-	if err := holds(plan, log); err != nil {
+	if err := s.ready(plan, stderr, log); err != nil {
 		return nil, err
 	}
 	seed, err := s.givenSeed()
@@ -170,7 +174,7 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	if s.newSet != nil {
 		rules.NewSet = s.newSet
 	}
-	logPlan(log, plan, seed.n)
+	log.Info("the seed of the hash", "seed", seed.n)
 	var kept pipeline.Checkpoints
 	if memories != nil {
 		kept = memories
@@ -199,38 +203,10 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	return engine, nil
 }
 
-// holds refuses a plan of which this machine cannot hold one partition, and warns
-// of one that needs others to take a share.
-func holds(p sizing.Plan, log *slog.Logger) error {
-	memory, known := machineMemory()
-	if !known {
-		return nil
-	}
-	too := fits(p, memory)
-	switch {
-	case too == nil:
-		return nil
-	case !too.shareable():
-		return withHint(too, too.Hint()+"\n"+sharedHint)
-	}
-	log.Warn("the plan does not fit into this machine: other instances must take a share of the partitions",
-		"bytes", p.Bytes, "memory", memory, "bytes_per_partition", p.BytesPerPartition,
-		"partitions", p.Workload.Partitions, "partitions_that_fit", memory/p.BytesPerPartition)
-	return nil
-}
-
 // derivedSeed is the seed of a group that names none: all its processes find the
 // same, and other groups have others.
 func derivedSeed(cluster, group string) uint64 {
 	return xxhash.Sum64String(cluster + "\x00" + group)
-}
-
-// logPlan logs the plan in the words of size.
-func logPlan(log *slog.Logger, p sizing.Plan, seed uint64) {
-	log.Info("plan",
-		"elements", p.Elements, "window", sizing.FormatDuration(p.Workload.Window), "fpr", p.Workload.FPR,
-		"partitions", p.Workload.Partitions, "bytes_per_partition", p.BytesPerPartition, "bytes", p.Bytes,
-		"generation_capacity", p.GenerationCapacity, "seed", seed, "flags", p.RunFlags())
 }
 
 // about is one line for people: which stream this is.

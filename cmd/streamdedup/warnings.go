@@ -22,7 +22,7 @@ const (
 // still or is not restored as a whole is said there where it happens, and a full
 // filter with the number of its records, by [watcher.unlearned].
 var spoken = []admin.Check{
-	admin.CheckEstimate, admin.CheckMeasured, admin.CheckClashes, admin.CheckHot, admin.CheckNoID, admin.CheckNoTime, admin.CheckAhead,
+	admin.CheckRate, admin.CheckEstimate, admin.CheckMeasured, admin.CheckClashes, admin.CheckHot, admin.CheckNoID, admin.CheckNoTime, admin.CheckAhead,
 }
 
 // watcher puts into the log what looks wrong, each thing once a minute for as long as

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,8 @@ const (
 	CheckCoverage
 	// CheckFull: the filling generation takes no more IDs.
 	CheckFull
+	// CheckRate: new IDs come faster than planned.
+	CheckRate
 	// CheckEstimate: the filter's rate is above the budget.
 	CheckEstimate
 	// CheckMeasured: the audit measures a rate above it.
@@ -43,7 +46,7 @@ const (
 )
 
 var checkNames = [checks]string{
-	"stopped", "blocked", "standstill", "coverage", "filter_full", "fpr_estimate",
+	"stopped", "blocked", "standstill", "coverage", "filter_full", "rate", "fpr_estimate",
 	"fpr_measured", "id_clashes", "hot_id", "no_id", "no_time", "ahead",
 }
 
@@ -100,6 +103,8 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 		return fmt.Sprintf("partition %s knows %.0f%% of the window: older duplicates pass", p.Partition, 100*p.Window.Coverage)
 	case check == CheckFull && p.Window.Full:
 		return fmt.Sprintf("partition %s has more new IDs than planned: the filter is full", p.Partition)
+	case check == CheckRate:
+		return tooFast(p, source)
 	case check == CheckEstimate && p.Window.FPR > tooHigh*source.Budget && source.Budget > 0:
 		return fmt.Sprintf("partition %s takes %.2g of the new records for seen, and --fpr allows %g: plan it larger, see `streamdedup size`",
 			p.Partition, p.Window.FPR, source.Budget)
@@ -107,6 +112,32 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 		return hot(p)
 	}
 	return ""
+}
+
+// slotsToJudge: an eighth of a generation must have passed before its rate says
+// something. Less is a burst, which the rest of the generation makes up for.
+const slotsToJudge = 8
+
+// tooFast says that the filling generation will be full before its time, if new IDs
+// go on to come as they do, or that it is what it was planned for and grows, or "".
+// It is the stream's time that counts: a backlog that is read fast is no rate.
+func tooFast(p *pipeline.PartitionSnapshot, source *Source) string {
+	slice := source.Slice.Milliseconds()
+	if !p.Window.Believed || p.Window.Full || slice <= 0 || source.GenerationCapacity == 0 {
+		return ""
+	}
+	passed := p.Window.StreamTime % slice
+	load, planned := float64(p.Window.Loads[0]), float64(source.GenerationCapacity)
+	if passed < slice/slotsToJudge {
+		return ""
+	}
+	// Few IDs may be more than planned by chance: six standard deviations are not.
+	if most := planned * float64(passed) / float64(slice); load <= most+6*math.Sqrt(most) {
+		return ""
+	}
+	perSecond := func(ids, ms float64) string { return fmt.Sprintf("%.3g", ids/ms*1000) }
+	return fmt.Sprintf("partition %s gets %s new IDs a second of its time, and is planned for %s at most: raise the plan, see `streamdedup size`",
+		p.Partition, perSecond(load, float64(passed)), perSecond(planned, float64(slice)))
 }
 
 // ofAll is what a check finds in the records of all partitions, the recent ones and

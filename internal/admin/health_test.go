@@ -40,6 +40,9 @@ func TestEveryCheckShows(t *testing.T) {
 		}},
 		CheckCoverage: {"partition clicks/1 knows 25% of the window: older duplicates pass", func(x stream) { x.p.Window.Coverage = 0.25 }},
 		CheckFull:     {"partition clicks/1 has more new IDs than planned: the filter is full", func(x stream) { x.p.Window.Full = true }},
+		CheckRate: {"partition clicks/1 gets 18.6 new IDs a second of its time, and is planned for 10 at most: raise the plan", func(x stream) {
+			x.p.Window.Believed, x.p.Window.StreamTime, x.p.Window.Loads[0] = true, 20_005_000, 93
+		}},
 		CheckEstimate: {"partition clicks/1 takes 0.00016 of the new records for seen, and --fpr allows 0.0001", func(x stream) { x.p.Window.FPR = 1.6e-4 }},
 		CheckMeasured: {"12 of 10012 audited new records were taken for seen, 0.0012 of them, and --fpr allows 0.0001", func(x stream) {
 			x.s.Counts.Audit = pipeline.Audit{Sampled: 20_000, SampledNew: 10_000, FalsePositives: 12}
@@ -87,6 +90,32 @@ func TestEveryCheckShows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A burst at the start of a generation is what the rest of it makes up for, and what
+// chance explains is no rate.
+func TestTooFastIsMoreThanABurst(t *testing.T) {
+	source := &Source{Slice: 10 * time.Second, GenerationCapacity: 100}
+	for _, c := range []struct {
+		passed   int64
+		load     uint64
+		believed bool
+		want     bool
+	}{
+		{5000, 93, true, true},
+		{5000, 92, true, false},  // 50 are planned, and six times their root is 42.4
+		{5000, 93, false, false}, // a clock that stands in
+		{1249, 100, true, false},
+		{1250, 100, true, true},
+		{9999, 200, true, true},
+		{0, 100, true, false},
+	} {
+		p := pipeline.PartitionSnapshot{Window: window.Stats{Believed: c.believed, StreamTime: 20_000_000 + c.passed}}
+		p.Window.Loads[0] = c.load
+		if got := tooFast(&p, source); (got != "") != c.want {
+			t.Errorf("%d IDs after %d of 10000 ms, believed %v: %q, want a warning %v", c.load, c.passed, c.believed, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/streamdedup/streamdedup/sizing"
+	"github.com/streamdedup/streamdedup/window"
+)
+
+// ready says what the plan takes and does, refuses one that this machine cannot hold,
+// and gives Go's heap what the filters leave. stderr is for the plan as size prints it.
+func (s *runSettings) ready(plan sizing.Plan, stderr io.Writer, log *slog.Logger) error {
+	if err := s.announce(plan, stderr, log); err != nil {
+		return err
+	}
+	memory, known := machineMemory()
+	if !known {
+		return nil
+	}
+	need := processNeed(plan)
+	if err := holds(need, memory, log); err != nil {
+		return err
+	}
+	growing := plan.Bytes
+	if s.whenFull() == window.GrowWhenFull {
+		limit, err := s.growth(plan)
+		if err != nil {
+			return err
+		}
+		if growing = limit; limit > memory && s.limit != 0 {
+			log.Warn("--memory-limit is more than this machine has: filters that grow so far end the process",
+				"memory_limit", limit, "memory", memory)
+		}
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		limit := heapLimit(need, growing, memory)
+		debug.SetMemoryLimit(limit)
+		log.Info("the garbage collector keeps to what the filters leave", "memory_limit", limit, "memory", memory)
+	}
+	return nil
+}
+
+// announce prints the plan in the words of size where the log is for people, and logs
+// it under size's names.
+func (s *runSettings) announce(plan sizing.Plan, stderr io.Writer, log *slog.Logger) error {
+	report, err := sizing.NewReport(plan, sizing.Deployment{})
+	if err != nil {
+		return err
+	}
+	log.Info("plan",
+		"elements", report.Elements, "window", report.Window, "fpr", report.FPR,
+		"partitions", report.Partitions, "bytes_per_partition", report.BytesPerPartition, "bytes", report.Bytes,
+		"process_bytes", report.ProcessBytes, "generation_capacity", report.GenerationCapacity, "flags", report.RunFlags)
+	if s.logFormat == "json" || s.logLevel == "warn" || s.logLevel == "error" {
+		return nil
+	}
+	return report.WritePlan(stderr)
+}
+
+// holds refuses a plan of which this machine cannot hold one partition, and warns of
+// one that needs others to take a share, or that fits only while little is read.
+func holds(n need, memory uint64, log *slog.Logger) error {
+	too := n.fits(memory)
+	switch {
+	case too == nil && n.peak <= memory:
+		return nil
+	case too == nil:
+		log.Warn("the process may take more memory than this machine has while it catches up: it collects garbage more often then",
+			"process_bytes", n.peak, "memory", memory, "bytes", n.plan.Bytes)
+		return nil
+	case !too.shareable():
+		return withHint(too, too.Hint()+"\n"+sharedHint)
+	}
+	log.Warn("the plan does not fit into this machine: other instances must take a share of the partitions",
+		"bytes", n.all, "memory", memory, "bytes_per_partition", n.plan.BytesPerPartition,
+		"partitions", n.plan.Workload.Partitions, "partitions_that_fit", (memory-(n.one-n.plan.BytesPerPartition))/n.plan.BytesPerPartition)
+	return nil
+}
+
+// notGo is what a process takes besides the filters and what Go's limit counts: its
+// code, and pages of the system for it.
+const notGo = 32 << 20
+
+// heapLimit is what is left of the memory for Go's heap when the filters have grown as
+// far as they may, or, where that is more than there is, as planned. It is never less
+// than a process needs that has little to do: a lower limit would only cost time.
+func heapLimit(n need, growing, memory uint64) int64 {
+	filters := growing
+	if filters > memory {
+		filters = n.plan.Bytes
+	}
+	left := int64(memory) - int64(min(filters, memory)) - notGo
+	return max(left, int64(n.all-n.plan.Bytes))
+}
