@@ -105,7 +105,7 @@ func (s *shard) journalBytes() uint64 { return s.JournalBytes() }
 const (
 	// A cycle whose journal passes this share of the filter ends early, as in run.
 	journalShare = 8
-	minJournal   = 1 << 20
+	minJournal   = 8 << 20
 	// A checkpoint is copied in such steps between cycles, so many or so long.
 	copyStep  = 1 << 20
 	copySteps = 16

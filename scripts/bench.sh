@@ -1,124 +1,106 @@
 #!/usr/bin/env bash
-# Measures what README.md and docs/BENCHMARKS.md say, and writes it there: the
-# engine in memory, the search for IDs, the whole path on a broker, and a restore.
-# Run nothing else meanwhile.
+# Measures what README.md and docs/BENCHMARKS.md say, and writes it there, between
+# the comments for it: the engine in memory, the search for IDs, the whole path on a
+# broker, and a restore. Run nothing else meanwhile; it takes about an hour.
 #
-#   scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]
+#   scripts/bench.sh [--memory SIZE] [--sizes LIST] [--largest SIZE] [--records N] [--pairs N] [--only LIST]
 #
-# The broker is the one in KAFKA_BROKERS, or else that of scripts/kafka/start.sh.
+# --only measures some parts: engine, ids, kafka, restore. The broker is the one in
+# KAFKA_BROKERS, or else that of scripts/kafka/start.sh.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-memory=1GiB records=4M pairs=9
+memory=2GB sizes=512KiB,4MiB,32MiB,256MiB,2GiB largest=8GiB records=4M pairs=9 only=engine,ids,kafka,restore
 while [ $# -gt 0 ]; do
 	case $1 in
 	--memory) memory=${2:?} ;;
+	--sizes) sizes=${2:?} ;;
+	--largest) largest=${2:?} ;;
 	--records) records=${2:?} ;;
 	--pairs) pairs=${2:?} ;;
+	--only) only=${2:?} ;;
 	*)
-		echo "usage: scripts/bench.sh [--memory SIZE] [--records N] [--pairs N]" >&2
+		sed -n 's/^#   scripts/usage: scripts/p' "$0" >&2
 		exit 2
 		;;
 	esac
 	shift 2
 done
 
-go build -o build/bin/streamdedup ./cmd/streamdedup
-brokers=${KAFKA_BROKERS:-$(scripts/kafka/start.sh | sed 's/^KAFKA_BROKERS=//')}
+sd=build/bin/streamdedup
+go build -o $sd ./cmd/streamdedup
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-build/bin/streamdedup bench engine --memory "$memory" --fpr 0.01 >"$out/engine"
-go test -run '^$' -bench '^Benchmark(Extract|ExtractOptions|Odd)$' -benchmem ./internal/keys >"$out/log"
-awk '/^BenchmarkExtract/ { sub(/^BenchmarkExtract(Options)?\//, ""); sub(/-[0-9]+ /, " ")
-	printf "%-40s %8.1f ns %4s allocations\n", $1, $3, $(NF - 1) }' "$out/log" >"$out/ids"
-awk '/^BenchmarkOdd/ { sub(/^BenchmarkOdd\/one-percent=/, ""); sub(/-[0-9]+ /, " ")
-	for (i = 2; i < NF; i++) if ($(i + 1) == "%cost") printf "1%% of records with %-10s %7.1f%% of the throughput in bytes\n", $1 ":", $i }' "$out/log" >"$out/odd"
-STREAMDEDUP_REQUIRE_KAFKA=1 STREAMDEDUP_LONG=1 KAFKA_BROKERS=$brokers go test -count=1 -timeout 20m -v \
-	-run '^TestRestoreOfManyIDs$' ./internal/e2e >"$out/log"
-sed -n 's/^.*figure: //p' "$out/log" >"$out/restore"
-build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs "$pairs" >"$out/kafka"
+# asked is whether a part is to be measured.
+asked() { [[ ,$only, == *,$1,* ]]; }
 
-# What size makes its speeds and restore times from.
-build/bin/streamdedup bench kafka --brokers "$brokers" --records "$records" --pairs 3 -o json >"$out/kafka.json"
-go run ./bench/measured
-go run ./bench/measured --kafka "$out/kafka.json" --restore "$out/restore"
+# put writes a measurement, indented, between the comments that name it.
+put() {
+	local doc
+	sed 's/^/    /; s/ *$//' "$out/$1" >"$out/block"
+	if [ -f "docs/bench-$1.svg" ]; then
+		printf '\n![the same as a figure](bench-%s.svg)\n' "$1" >>"$out/block"
+	fi
+	for doc in "${@:2}"; do
+		awk -v what="$1" -v file="$out/block" '
+			$0 == "<!-- end bench " what " -->" { inside = 0 }
+			!inside
+			$0 == "<!-- bench " what " -->" { inside = 1; print ""; while ((getline line < file) > 0) print line; print "" }
+		' "$doc" >"$out/doc"
+		cat "$out/doc" >"$doc"
+	done
+}
 
-# block prints a measurement as an indented block.
-block() { sed 's/^/    /; s/ *$//' "$out/$1"; }
+if asked engine; then
+	$sd bench engine --memory "$memory" --fpr 0.01 --duration 60s >"$out/engine"
+	put engine README.md docs/BENCHMARKS.md
+	$sd bench engine --memory "$memory" --fpr 0.0001 --duration 60s --filter sliced >"$out/engine-strict"
+	put engine-strict docs/BENCHMARKS.md
+	$sd bench engine --memory "$memory" --fpr 0.01 --duration 20s --filter sliced --workload all >"$out/workloads"
+	put workloads docs/BENCHMARKS.md
+	$sd bench engine --memory "$sizes" --fpr 0.01 --plot docs/bench-sizes.svg >"$out/sizes"
+	put sizes docs/BENCHMARKS.md
+	$sd bench engine --memory "$largest" --fpr 0.01 --duration 10m --filter sliced >"$out/pauses"
+	put pauses docs/BENCHMARKS.md
+	go run ./bench/measured # what size makes its speeds from; below its times on Kafka
+fi
 
-# What another script measured stays.
-sed -n '/^<!-- bench filter -->$/,/^<!-- end bench filter -->$/p' docs/BENCHMARKS.md >"$out/filter"
-sed -n '/^## The calculator/,/^<!-- end sizecheck -->$/p' docs/BENCHMARKS.md >"$out/sizecheck"
-sed -n '/^<!-- peers:begin -->$/,/^<!-- peers:end -->$/p' docs/BENCHMARKS.md >"$out/peers"
+if asked ids; then
+	go test -run '^$' -bench '^Benchmark(Extract|ExtractOptions|Odd)$' -benchmem ./internal/keys >"$out/log"
+	awk '/^BenchmarkExtract/ { sub(/^BenchmarkExtract(Options)?\//, ""); sub(/-[0-9]+ /, " ")
+		printf "%-40s %8.1f ns %4s allocations\n", $1, $3, $(NF - 1) }' "$out/log" >"$out/ids"
+	put ids docs/BENCHMARKS.md
+	awk '/^BenchmarkOdd/ { sub(/^BenchmarkOdd\/one-percent=/, ""); sub(/-[0-9]+ /, " ")
+		for (i = 2; i < NF; i++) if ($(i + 1) == "%cost") printf "1%% of records with %-10s %7.1f%% of the throughput in bytes\n", $1 ":", $i }' "$out/log" >"$out/odd"
+	put odd docs/BENCHMARKS.md
+fi
 
-{
-	cat <<'TEXT'
-# Benchmarks
+if asked kafka || asked restore; then
+	brokers=${KAFKA_BROKERS:-$(scripts/kafka/start.sh | sed 's/^KAFKA_BROKERS=//')}
+fi
 
-Written by `scripts/bench.sh`; run it to have your own figures here. Absolute figures say more about the machine than about
-the program, so each run has its references beside it: read the ratios.
+if asked kafka; then
+	kafka() { $sd bench kafka --brokers "$brokers" --records "$records" "$@"; }
+	kafka --pairs "$pairs" >"$out/kafka"
+	put kafka README.md docs/BENCHMARKS.md
+	kafka --pairs 3 -o json >"$out/kafka.json"
+	go run ./bench/measured --kafka "$out/kafka.json"
+	kafka --pairs 3 --compression none,lz4,zstd >"$out/compression"
+	put compression docs/BENCHMARKS.md
+	kafka --pairs 3 --partitions 1,4,16,64 --plot docs/bench-partitions.svg >"$out/partitions"
+	put partitions docs/BENCHMARKS.md
+	# Values of ten kilobytes: fewer of them.
+	kafka --pairs 3 --records 200k --value-bytes 100,1000,10000 --plot docs/bench-values.svg >"$out/values"
+	put values docs/BENCHMARKS.md
+	kafka --pairs 3 --commit-interval 10ms,100ms,1s --latency 10s --plot docs/bench-latency.svg >"$out/latency"
+	put latency docs/BENCHMARKS.md
+fi
 
-## The engine, in memory
-
-One core; hash of the ID, stamps, cleaning, journal and commits included; a window's worth of generations, one record in ten a duplicate.
-
-TEXT
-	block engine
-	cat <<'TEXT'
-
-A random line is what the memory allows: one random line of 64 bytes, read, changed and written, for each step.
-
-## An ID is found
-
-From the value of a record to the hash of its ID, one core, the same record again and again; the hash is in it. `BenchmarkExtract`, `BenchmarkExtractOptions`.
-
-TEXT
-	block ids
-	cat <<'TEXT'
-
-What odd records cost a stream of others, in turns with one that has none; less than nothing is a gain. `BenchmarkOdd`.
-
-TEXT
-	block odd
-	cat <<'TEXT'
-
-## The whole path, on a real Kafka
-
-From topic to topic on one broker that shares the processors with the client, by the same client with the same options, in turn.
-
-TEXT
-	block kafka
-	cat <<'TEXT'
-
-## A memory comes back
-
-A hundred million IDs in one partition, 1% false positives, layout fast: from the changelog on that broker, and after a kill -9 from a checkpoint on the local disk.
-`TestRestoreOfManyIDs` measures it, and checks that what was known is known.
-
-TEXT
-	block restore
-	cat <<'TEXT'
-
-## Files
-
-`filter` and what else removes duplicate lines; `scripts/bench-filter.sh` measures it.
-
-TEXT
-	cat "$out/filter"
-	echo
-	cat "$out/sizecheck"
-	echo
-	cat "$out/peers"
-} >docs/BENCHMARKS.md
-
-# In the README the same stands between two comments.
-for what in engine kafka; do
-	block "$what" >"$out/$what.block"
-	awk -v what="$what" -v file="$out/$what.block" '
-		$0 == "<!-- end bench " what " -->" { inside = 0 }
-		!inside
-		$0 == "<!-- bench " what " -->" { inside = 1; print ""; while ((getline line < file) > 0) print line; print "" }
-	' README.md >"$out/README.md"
-	cat "$out/README.md" >README.md
-done
+if asked restore; then
+	STREAMDEDUP_REQUIRE_KAFKA=1 STREAMDEDUP_LONG=1 KAFKA_BROKERS=$brokers go test -count=1 -timeout 20m -v \
+		-run '^TestRestoreOfManyIDs$' ./internal/e2e >"$out/log"
+	sed -n 's/^.*figure: //p' "$out/log" >"$out/restore"
+	put restore docs/BENCHMARKS.md
+	go run ./bench/measured --restore "$out/restore"
+fi
