@@ -23,9 +23,11 @@ type judge interface {
 // engine is what it takes to know a duplicate, and nothing more: hash of the ID,
 // window, filter with its stamps and its sweep, journal, commits.
 type engine struct {
-	ids    *keys.Extractor
-	window *window.Window
-	in     window.Batch
+	ids      *keys.Extractor
+	found    []keys.Outcome
+	repeated []bool
+	window   *window.Window
+	in       window.Batch
 }
 
 func newEngine(seed, perGen uint64, set filter.Set) (*engine, error) {
@@ -37,8 +39,8 @@ func newEngine(seed, perGen uint64, set filter.Set) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engine{ids: ids, window: w, in: window.Batch{
-		Times: make([]int64, feedBatch), Hashes: make([]filter.Hash, feedBatch), HasID: make([]bool, feedBatch),
+	return &engine{ids: ids, window: w, found: make([]keys.Outcome, feedBatch), repeated: make([]bool, feedBatch), in: window.Batch{
+		Times: make([]int64, feedBatch), Hashes: make([]filter.Hash, feedBatch),
 		Learn: make([]bool, feedBatch), Ages: make([]uint8, feedBatch), Marks: make([]window.Marks, feedBatch),
 	}}, nil
 }
@@ -48,10 +50,9 @@ func windowConfig(perGen uint64) window.Config {
 }
 
 func (e *engine) judge(b *pipeline.Batch) {
+	e.ids.HashAll(b.Records, e.in.Hashes, e.found, e.repeated)
 	for i := range b.Records {
-		r := &b.Records[i]
-		h, found := e.ids.Hash(r)
-		e.in.Hashes[i], e.in.HasID[i], e.in.Times[i] = h, found == keys.Found, r.Time
+		e.in.Times[i] = b.Records[i].Time
 	}
 	e.in.Offsets, e.in.Now = b.Offsets, b.Now
 	e.window.Observe(&e.in)
