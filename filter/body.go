@@ -14,7 +14,7 @@ import (
 //
 //	 0  8  rotation: generations made so far; the filling one has bit rotation%8
 //	 8  8  cursor: the line that the sweep cleans next, below the number of lines
-//	16  8  owed: lines that the sweep is behind, at most what two rotations owe
+//	16  8  owed: lines that the sweep is behind, at most what nine rotations owe
 //
 // Sliced, body of 64 bytes for each line, in order:
 //
@@ -62,7 +62,7 @@ const (
 
 // Ages of stamps. Two visits of the sweep to a line are at most sweepLag rotations
 // apart: sweepPeriod rotations owe as many lines as there are, and the sweep is
-// never further behind than what two owe. So no stamp is ever 256 rotations old,
+// never further behind than what sweepSlack of them owe. So no stamp is ever 256 rotations old,
 // when freshBits would take it for a new one.
 //
 // A body that is copied while the Set goes on breaks that. A line that is copied
@@ -70,12 +70,12 @@ const (
 // has it, it was swept, and its next turn is up to sweepLag rotations away: nearly
 // twice sweepLag in all. Load makes up for it, see sweepLate.
 const (
-	sweepLag = sweepPeriod + 2
-	// bodySpan could be a good dozen more by the two limits below.
+	sweepLag = sweepPeriod + sweepSlack
+	// bodySpan could be five more by the two limits below.
 	bodySpan = 32
 	// recentSweep is for how many rotations the sweep of the last bodySpan ones can
-	// have paid, as it may have been behind by two when they began.
-	recentSweep = bodySpan + 2
+	// have paid, as it may have been behind by sweepSlack when they began.
+	recentSweep = bodySpan + sweepSlack
 
 	// Constants that do not compile if they overflow: Load must see the oldest stamp
 	// of a body as what it is, and the sweep that of a line which Load left alone.
@@ -140,7 +140,7 @@ func (s *Sliced) parseHead(head []byte) (clock, error) {
 	if c.cursor >= s.params.Lines {
 		return clock{}, fmt.Errorf("the sweep is at line %d of %d", c.cursor, s.params.Lines)
 	}
-	if most := 2 * s.sweepShare(); c.owed > most {
+	if most := sweepSlack * s.sweepShare(); c.owed > most {
 		return clock{}, fmt.Errorf("the sweep is %d lines behind, want at most %d", c.owed, most)
 	}
 	return c, nil
