@@ -51,8 +51,8 @@ func Size(elements uint64, fpr float64, layout Layout) (Params, error) {
 	return best, nil
 }
 
-// linesPerKey is a layout's choice of lines. A fourth line pays below 1e-3: at 1e-4
-// it saves two bits of 32 per element.
+// linesPerKey is a layout's choice of lines, from what GEOMETRY.md lists. A fourth line
+// pays below 1e-3: at 1e-4 it saves two bits of 32 per element.
 func linesPerKey(layout Layout, fpr float64) (int, error) {
 	switch layout {
 	case Fast:
