@@ -54,7 +54,7 @@ type tier struct {
 // before, so that all together stay near it.
 func (p Plan) tiers(limit uint64) ([]tier, error) {
 	all := []tier{{p.GenerationCapacity, p.BytesPerPartition, p.model()}}
-	capacity, fpr := max(p.GenerationCapacity/2, 1), p.Workload.FPR/10
+	capacity, fpr := (p.GenerationCapacity+1)/2, p.Workload.FPR/10
 	for taken := p.BytesPerPartition; ; fpr /= 2 {
 		slab, err := filter.Size(capacity*filter.Sealed, max(fpr, filter.MinFPR), filter.Compact)
 		if err != nil {

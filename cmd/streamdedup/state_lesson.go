@@ -67,7 +67,7 @@ func (t *teacher) lesson(a *kafkaio.Account, next int64) lesson {
 		}
 		from, to := w.Stretch(age)
 		if n := uint64(len(learned)); t.room > 0 && n > t.room {
-			t.warn("partition %d: the generation from %s to %s gets %s IDs, and the plan has room for %s: repeats of the others pass",
+			t.warn("partition %d: the generation from %s to %s gets %s IDs, and the plan has room for %s: run grows for the others as far as its --memory-limit goes, and repeats of the rest pass",
 				a.Partition, stamp(from), stamp(to), formatIDs(n), formatIDs(t.room))
 		}
 		l.taught += uint64(len(learned))
