@@ -125,8 +125,12 @@ func (e *Extractor) hashWhole(records []Record, value bool, hashes []filter.Hash
 		if value {
 			id = records[i].Value
 		}
-		hashes[i], found[i] = 0, Missing
-		if len(id) > 0 {
+		switch n := len(id); {
+		case n == 0:
+			hashes[i], found[i] = 0, Missing
+		case n <= longAlone:
+			hashes[i], found[i] = filter.Hash(sumOne(e.sum.seed, prefix(raw, n), id)), Found
+		default:
 			hashes[i], found[i] = e.sum.whole(raw, id), Found
 		}
 	}
