@@ -36,6 +36,11 @@ type Process struct {
 // Bytes is the peak of the whole process.
 func (p Process) Bytes() uint64 { return p.Filters + p.Journals + p.Kafka + p.Heap }
 
+// GoLimit is what makes the peak true: the soft limit of Go's memory (GOMEMLIMIT) that
+// leaves room for the filters, which Go does not see, and for the program itself. A
+// process that catches up comes near it, however its garbage is collected.
+func (p Process) GoLimit() uint64 { return p.Bytes() - p.Filters - codeBytes }
+
 const (
 	// catchingUp is what one process reads a second while there is more to read.
 	catchingUp = 1e6
@@ -50,6 +55,8 @@ const (
 	// fetched is what lies in answers of the brokers, and written what the client keeps
 	// of records on their way to the output.
 	fetched, written = 32 << 20, 16 << 20
+	// codeBytes is what of the program itself is resident, and counted by nobody in Go.
+	codeBytes = 14 << 20
 	// baseHeap is a process with nothing to do: code, runtime, connections, metrics.
 	baseHeap = 64 << 20
 	// partitionHeap is what a partition takes besides its filter: the sample of the

@@ -11,6 +11,9 @@ func TestProcess_Parts(t *testing.T) {
 	if all.Filters != p.Bytes || all.Bytes() != all.Filters+all.Journals+all.Kafka+all.Heap {
 		t.Errorf("%+v of a plan of %d bytes", all, p.Bytes)
 	}
+	if got := all.GoLimit() + all.Filters + codeBytes; got != all.Bytes() {
+		t.Errorf("with Go's limit it takes %d bytes, want %d", got, all.Bytes())
+	}
 	half := p.Process(IO{Partitions: 4})
 	if half.Filters != p.Bytes/2 || half.Heap >= all.Heap {
 		t.Errorf("half of the partitions take %+v, all of them %+v", half, all)
