@@ -41,7 +41,11 @@ func sets(t *testing.T) map[string]func() Set {
 			}
 			return c
 		},
-		"growing sliced": func() Set { return newGrowing(t, growingSliced) },
+		"growing sliced": func() Set {
+			c := growingSliced
+			c.GenerationCapacity = 320 // all the hashes of a test are sixteen times that
+			return newGrowing(t, c)
+		},
 	}
 	for d := minLinesPerKey; d <= maxLinesPerKey; d++ {
 		for kk := minCellsPerLine; kk <= maxCellsPerLine; kk++ {
