@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -88,7 +87,6 @@ const adminGrace = time.Second
 // stream runs the stream processor until ctx ends or it cannot go on.
 func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	start := time.Now()
-	defer collectLess()()
 	limited := s.logger(a.stderr)
 	log := slog.New(limited)
 	client, err := s.options()
@@ -127,14 +125,14 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 	memories := s.checkpoints(stages.judge, log)
 	defer memories.close()
 	watching := newWatcher(log, s.more(), metrics.Warnings)
-	memoryLimit := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(memoryLimit)
-	engine, err := s.engine(stages, memories, metrics, watching, a.stderr, log)
+	heap := newHeapKeeper()
+	engine, err := s.engine(stages, memories, metrics, watching, heap, a.stderr, log)
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.sessionTimeout)
 		defer cancel()
 		return errors.Join(err, stages.close(closing))
 	}
+	defer heap.keep()()
 	quiet := context.AfterFunc(ctx, func() {
 		log.Info("stopping: what was read is written and committed first; another signal quits at once")
 	})
@@ -150,13 +148,13 @@ func (a *app) stream(ctx context.Context, s *runSettings) (err error) {
 }
 
 // engine makes what runs on the stages, and lets metrics watch it.
-func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, stderr io.Writer, log *slog.Logger) (*pipeline.Engine, error) {
+func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *admin.Metrics, watching *watcher, heap *heapKeeper, stderr io.Writer, log *slog.Logger) (*pipeline.Engine, error) {
 	session := stages.judge
 	plan, err := s.plan(int(session.Partitions()))
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(plan, stderr, log); err != nil {
+	if err := s.ready(plan, heap, stderr, log); err != nil {
 		return nil, err
 	}
 	seed, err := s.givenSeed()

@@ -3,19 +3,19 @@ package main
 import (
 	"io"
 	"log/slog"
-	"os"
-	"runtime/debug"
+	"math"
 
 	"github.com/streamdedup/streamdedup/sizing"
 	"github.com/streamdedup/streamdedup/window"
 )
 
 // ready says what the plan takes and does, refuses one that this machine cannot hold,
-// and gives Go's heap what the filters leave. stderr is for the plan as size prints it.
-func (s *runSettings) ready(plan sizing.Plan, stderr io.Writer, log *slog.Logger) error {
+// and tells what the filters leave to Go's heap. stderr is for the plan as size prints it.
+func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer, log *slog.Logger) error {
 	if err := s.announce(plan, stderr, log); err != nil {
 		return err
 	}
+	heap.plan, heap.most = int64(plan.Process(sizing.IO{}).GoLimit()), math.MaxInt64
 	memory, known := machineMemory()
 	if !known {
 		return nil
@@ -35,11 +35,8 @@ func (s *runSettings) ready(plan sizing.Plan, stderr io.Writer, log *slog.Logger
 				"memory_limit", limit, "memory", memory)
 		}
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		limit := heapLimit(need, growing, memory)
-		debug.SetMemoryLimit(limit)
-		log.Info("the garbage collector keeps to what the filters leave", "memory_limit", limit, "memory", memory)
-	}
+	heap.most = heapLimit(need, growing, memory)
+	log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
 	return nil
 }
 
@@ -86,7 +83,7 @@ const notGo = 32 << 20
 
 // heapLimit is what is left of the memory for Go's heap when the filters have grown as
 // far as they may, or, where that is more than there is, as planned. It is never less
-// than a process needs that has little to do: a lower limit would only cost time.
+// than a process needs that has little to do.
 func heapLimit(n need, growing, memory uint64) int64 {
 	filters := growing
 	if filters > memory {

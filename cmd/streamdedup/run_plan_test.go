@@ -2,7 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -55,22 +55,16 @@ func TestRunAnnouncesItsPlanAsSizePrintsIt(t *testing.T) {
 	}
 }
 
-// What the user says of the heap stands.
-func TestRunLeavesGOMEMLIMITAlone(t *testing.T) {
-	if _, known := machineMemory(); !known {
-		t.Skip("the memory of this machine is not known, so no limit is set")
-	}
-	for _, given := range []string{"", "3GiB"} {
-		t.Setenv("GOMEMLIMIT", given)
-		brokers := kafkatest.Fake(t).ListenAddrs()
-		in := kafkatest.Topic(t, brokers, 1, nil)
-		p := start(t, runArgs(brokers, in, in+"-out")...)
-		p.line(t, `(partition restored)`)
-		if code := p.end(); code != exitOK {
-			t.Fatalf("exit code %d", code)
+// What the user says of the collector stands.
+func TestHeapKeeperLeavesTheUsersSettingsAlone(t *testing.T) {
+	for _, c := range []struct{ percent, limit string }{{"50", ""}, {"", "3GiB"}, {"50", "3GiB"}} {
+		t.Setenv("GOGC", c.percent)
+		t.Setenv("GOMEMLIMIT", c.limit)
+		before := debug.SetMemoryLimit(-1)
+		done := newHeapKeeper().keep()
+		if got := debug.SetMemoryLimit(-1); got != before {
+			t.Errorf("GOGC=%q GOMEMLIMIT=%q: the limit is %d, was %d", c.percent, c.limit, got, before)
 		}
-		if got := strings.Contains(p.stderr.String(), "memory_limit="); got != (os.Getenv("GOMEMLIMIT") == "") {
-			t.Errorf("GOMEMLIMIT=%q: a limit is set: %v", given, got)
-		}
+		done()
 	}
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+)
+
+// The limit is that of the plan, more where more lives than half of it, and not more
+// than there is.
+func TestHeapKeeperFollowsWhatLives(t *testing.T) {
+	for _, c := range []struct {
+		live       uint64
+		plan, most int64
+		want       int64
+	}{
+		{0, 300, 1000, 300},
+		{150, 300, 1000, 300},
+		{151, 300, 1000, 302},
+		{600, 300, 1000, 1000},
+		{600, 300, 200, 300}, // a machine too small for the plan: the plan's, as warned of
+		{600, 300, math.MaxInt64, 1200},
+	} {
+		var got int64
+		k := heapKeeper{
+			plan: c.plan, most: c.most,
+			live: func() uint64 { return c.live },
+			set:  func(limit int64) { got = limit },
+		}
+		k.look()
+		if got != c.want {
+			t.Errorf("%d live, plan %d, at most %d: limit %d, want %d", c.live, c.plan, c.most, got, c.want)
+		}
+	}
+}
+
+// A stream in a process that does other things, as in a benchmark, leaves no traces.
+func TestHeapKeeperGivesBackWhatItSet(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetGCPercent(77)
+	limit := debug.SetMemoryLimit(-1)
+	defer debug.SetGCPercent(before)
+	k := newHeapKeeper()
+	k.plan, k.most = 1<<30, math.MaxInt64
+	done := k.keep()
+	if got := debug.SetMemoryLimit(-1); got < 1<<30 || got == limit {
+		t.Errorf("the limit is %d, want at least the plan's", got)
+	}
+	if percent := debug.SetGCPercent(-1); percent != -1 {
+		t.Errorf("garbage is collected at %d%% too", percent)
+	}
+	done()
+	if got := debug.SetMemoryLimit(-1); got != limit {
+		t.Errorf("the limit is %d afterwards, was %d", got, limit)
+	}
+	if percent := debug.SetGCPercent(77); percent != 77 {
+		t.Errorf("the percentage is %d afterwards, was 77", percent)
+	}
+}
