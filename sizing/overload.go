@@ -55,7 +55,7 @@ type tier struct {
 func (p Plan) tiers(limit uint64) ([]tier, error) {
 	all := []tier{{p.GenerationCapacity, p.BytesPerPartition, p.model()}}
 	capacity, fpr := (p.GenerationCapacity+1)/2, p.Workload.FPR/10
-	for taken := p.BytesPerPartition; ; fpr /= 2 {
+	for taken := p.BytesPerPartition; len(all) <= filter.MaxSlabs; fpr /= 2 {
 		slab, err := filter.Size(capacity*filter.Sealed, max(fpr, filter.MinFPR), filter.Compact)
 		if err != nil {
 			return nil, fmt.Errorf("plan what a full filter grows by: %w", err)
@@ -65,6 +65,7 @@ func (p Plan) tiers(limit uint64) ([]tier, error) {
 		}
 		all = append(all, tier{capacity, slab.Bytes(), slab})
 	}
+	return all, nil
 }
 
 // under is what becomes of a partition at so many times its rate: memory of all

@@ -41,8 +41,8 @@ type Report struct {
 	Process              Process `json:"process"`       // and what that consists of
 	// ProcessBytesOneLost is the same when one of the instances is gone; null with one.
 	ProcessBytesOneLost *uint64 `json:"process_bytes_one_instance_lost"`
-	// ProcessBytesGrown is the same when full filters have grown to twice the plan, the
-	// default of run; null where they do not grow.
+	// ProcessBytesGrown is the same when full filters have grown as far as the deployment
+	// lets them, by default to twice the plan; null where they do not grow.
 	ProcessBytesGrown *uint64 `json:"process_bytes_grown"`
 	Speed             Speed   `json:"expected"`
 	Restore           Restore `json:"restore"`
@@ -65,13 +65,18 @@ type Report struct {
 	Elsewhere []Elsewhere `json:"elsewhere"`
 	// Redelivery is how late copies come, if that was asked; else null.
 	Redelivery *Redelivery `json:"redelivery"`
+
+	fullyGrown bool // ProcessBytesGrown is of another limit than the default
 }
 
 // Deployment is how a plan is to run. The zero value is one process.
 type Deployment struct {
 	Instances   int // processes that share the partitions
 	RecordBytes int // of an average record; 0 is DefaultRecordBytes
-	Redelivery  *Redelivery
+	// GrowTo is what the filters of all partitions may grow to. 0 is what run does by
+	// itself: GrowthLimit times the plan, where its own load does not fill it.
+	GrowTo     uint64
+	Redelivery *Redelivery
 }
 
 // Validate reports what cannot be deployed with so many partitions.
@@ -203,13 +208,15 @@ func (r *Report) deploy(p Plan, d Deployment) error {
 	r.Speed = measured.speed(p, r.Process.Filters)
 	r.Restore = measured.restore(p, r.PartitionsOfInstance)
 	r.MeasuredOn = measured.Machine
-	if !p.grows() {
-		return nil
+	limit := d.GrowTo
+	if limit == 0 && p.grows() {
+		limit = GrowthLimit * p.Bytes
 	}
-	tiers, err := p.tiers(GrowthLimit * p.BytesPerPartition)
-	if err != nil {
+	tiers, err := p.tiers(limit / uint64(p.Workload.Partitions))
+	if err != nil || len(tiers) == 1 {
 		return err
 	}
+	r.fullyGrown = limit != GrowthLimit*p.Bytes
 	grown := r.ProcessBytes
 	for _, slab := range tiers[1:] {
 		grown += uint64(r.PartitionsOfInstance) * slab.bytes

@@ -85,7 +85,11 @@ func (r Report) writePlan(w io.Writer) {
 		fmt.Fprintf(t, "when one of them is lost\t%s\tin each that is left\n", FormatBytes(*r.ProcessBytesOneLost))
 	}
 	if r.ProcessBytesGrown != nil {
-		fmt.Fprintf(t, "grown to twice the plan\t%s\tat most, when IDs come faster than planned (--memory-limit, --on-full)\n", FormatBytes(*r.ProcessBytesGrown))
+		name = "grown to twice the plan"
+		if r.fullyGrown {
+			name = "fully grown"
+		}
+		fmt.Fprintf(t, "%s\t%s\tat most, when IDs come faster than planned (--memory-limit, --on-full)\n", name, FormatBytes(*r.ProcessBytesGrown))
 	}
 	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load\n", rounded(r.ExpectedFalsePositivesADay))
 	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))

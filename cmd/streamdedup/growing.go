@@ -45,8 +45,12 @@ func (j *judging) more() string {
 }
 
 // growth is what the filters of a plan may take in all: what the user said, or twice the
-// plan. The share of each partition is fixed with that.
+// plan, and the plan where they do not grow. The share of each partition is fixed with
+// that.
 func (j *judging) growth(p sizing.Plan) (limit uint64, err error) {
+	if j.whenFull() != window.GrowWhenFull {
+		return p.Bytes, nil
+	}
 	if j.limit == 0 {
 		return sizing.GrowthLimit * p.Bytes, nil
 	}

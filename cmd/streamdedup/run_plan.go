@@ -6,13 +6,16 @@ import (
 	"math"
 
 	"github.com/streamdedup/streamdedup/sizing"
-	"github.com/streamdedup/streamdedup/window"
 )
 
 // ready says what the plan takes and does, refuses one that this machine cannot hold,
 // and tells what the filters leave to Go's heap. stderr is for the plan as size prints it.
 func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer, log *slog.Logger) error {
-	if err := s.announce(plan, stderr, log); err != nil {
+	growing, err := s.growth(plan)
+	if err != nil {
+		return err
+	}
+	if err := s.announce(plan, growing, stderr, log); err != nil {
 		return err
 	}
 	heap.plan, heap.most = int64(plan.Process(sizing.IO{}).GoLimit()), math.MaxInt64
@@ -24,26 +27,19 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 	if err := holds(need, memory, log); err != nil {
 		return err
 	}
-	growing := plan.Bytes
-	if s.whenFull() == window.GrowWhenFull {
-		limit, err := s.growth(plan)
-		if err != nil {
-			return err
-		}
-		if growing = limit; limit > memory && s.limit != 0 {
-			log.Warn("--memory-limit is more than this machine has: filters that grow so far end the process",
-				"memory_limit", limit, "memory", memory)
-		}
+	if growing > memory && s.limit != 0 {
+		log.Warn("--memory-limit is more than this machine has: filters that grow so far end the process",
+			"memory_limit", growing, "memory", memory)
 	}
 	heap.most = heapLimit(need, growing, memory)
 	log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
 	return nil
 }
 
-// announce prints the plan in the words of size where the log is for people, and logs
-// it under size's names.
-func (s *runSettings) announce(plan sizing.Plan, stderr io.Writer, log *slog.Logger) error {
-	report, err := sizing.NewReport(plan, sizing.Deployment{})
+// announce prints the plan, and what its filters may grow to, in the words of size where
+// the log is for people, and logs it under size's names.
+func (s *runSettings) announce(plan sizing.Plan, growing uint64, stderr io.Writer, log *slog.Logger) error {
+	report, err := sizing.NewReport(plan, sizing.Deployment{GrowTo: growing})
 	if err != nil {
 		return err
 	}

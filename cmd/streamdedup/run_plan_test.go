@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -51,6 +53,32 @@ func TestRunAnnouncesItsPlanAsSizePrintsIt(t *testing.T) {
 	for line := range strings.Lines(object.stderr.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("a line that is no JSON: %s", line)
+		}
+	}
+}
+
+// The plan that run prints is of its own --on-full and --memory-limit: it names no growth
+// where there is none.
+func TestRunAnnouncesHowFarItGrows(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 2, nil)
+	for i, c := range []struct {
+		flags []string
+		grown string
+	}{
+		{nil, "grown to twice the plan"},
+		{[]string{"--memory-limit", "1MiB"}, "fully grown"},
+		{[]string{"--on-full", "pass"}, ""},
+		{[]string{"--on-full", "fail"}, ""},
+	} {
+		p := start(t, runArgs(brokers, in, fmt.Sprintf("%s-%d", in, i), c.flags...)...)
+		p.line(t, `(partition restored)`)
+		if code := p.end(); code != exitOK {
+			t.Fatalf("%q: exit code %d", c.flags, code)
+		}
+		got := regexp.MustCompile(`(?m)^(grown to twice the plan|fully grown) `).FindStringSubmatch(p.stderr.String())
+		if (c.grown == "") != (got == nil) || got != nil && got[1] != c.grown {
+			t.Errorf("%q: the plan says %q of growing, want %q:\n%s", c.flags, got, c.grown, p.stderr.String())
 		}
 	}
 }
