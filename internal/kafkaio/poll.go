@@ -69,7 +69,7 @@ func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 	m := s.member.Load()
 	wakeFetches(m.client)
 	if wait <= 0 {
-		return m.client.PollFetches(nil) //nolint:staticcheck // kgo: nil takes what is there and does not wait
+		return ready(m.client)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -77,11 +77,28 @@ func (s *Session) fetch(ctx context.Context, wait time.Duration) kgo.Fetches {
 		defer context.AfterFunc(s.cycle.flush.answered, cancel)()
 	}
 	if m.waiting(cancel) {
-		return m.client.PollFetches(nil) //nolint:staticcheck // as above
+		return ready(m.client)
 	}
 	defer m.waiting(nil)
 	return m.client.PollFetches(ctx)
 }
+
+// ready takes what the client has, and does not wait. kgo's own poll of that kind does
+// not keep assignments from changing where it finds nothing, as all others do; but what
+// was read ahead is delivered after it, and its partition must still be ours by then.
+func ready(client *kgo.Client) kgo.Fetches {
+	if fetches := client.PollFetches(nil); len(fetches) > 0 { //nolint:staticcheck // kgo: nil takes what is there
+		return fetches
+	}
+	return client.PollFetches(over)
+}
+
+// over is a context that has ended.
+var over = func() context.Context {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	return ctx
+}()
 
 // wakeFetches makes the client look again for partitions to fetch. A seek, or a change
 // of assignment, stops its fetches and starts them anew; one that was just about to
