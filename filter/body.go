@@ -14,7 +14,7 @@ import (
 //
 //	 0  8  rotation: generations made so far; the filling one has bit rotation%8
 //	 8  8  cursor: the line that the sweep cleans next, below the number of lines
-//	16  8  owed: lines that the sweep is behind, at most what nine rotations owe
+//	16  8  owed: lines that the sweep is behind, at most what 47 rotations owe
 //
 // Sliced, body of 64 bytes for each line, in order:
 //
@@ -71,7 +71,8 @@ const (
 // twice sweepLag in all. Load makes up for it, see sweepLate.
 const (
 	sweepLag = sweepPeriod + sweepSlack
-	// bodySpan could be five more by the two limits below.
+	// bodySpan and sweepSlack are as large as they can be: the second limit below is met
+	// but for one.
 	bodySpan = 32
 	// recentSweep is for how many rotations the sweep of the last bodySpan ones can
 	// have paid, as it may have been behind by sweepSlack when they began.

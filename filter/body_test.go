@@ -256,10 +256,10 @@ func TestLoadRefusesBadHeads(t *testing.T) {
 		want string // in the error, empty for none
 	}{
 		{head(0, 0, 0), ""},
-		{head(1<<64-1, 999, 45), ""},
+		{head(1<<64-1, 999, sweepSlack*8), ""},
 		{head(7, 1000, 0), "line 1000 of 1000"},
 		{head(7, 1<<63, 0), "line 9223372036854775808"},
-		{head(7, 0, 46), "46 lines behind, want at most 45"},
+		{head(7, 0, sweepSlack*8+1), "377 lines behind, want at most 376"},
 		{head(7, 0, 1<<64-1), "lines behind"},
 		{nil, "0 bytes, want 24"},
 		{head(0, 0, 0)[:23], "23 bytes, want 24"},

@@ -25,19 +25,20 @@ const (
 
 	// Every rotation owes one sweepPeriod-th of the lines, so that a line is
 	// cleaned long before its stamp, a byte, could be mistaken for a later one.
-	sweepPeriod = 200
+	sweepPeriod = 128
+	// sweepSlack is how many rotations the sweep may be behind: five gaps in the stream,
+	// and seven rotations more. Only what is beyond that Rotate pays on the spot, and a
+	// rotation's share takes 20 ms in a filter of 8 GiB. The constants beside sweepLag
+	// hold both to what a stamp can tell.
+	sweepSlack = 5*Generations + Sealed
 	// sweepRecords is for how many records one owed line is cleaned. At the sizes
 	// of [Size] a generation has several times the records it needs.
 	sweepRecords = 16
-	// sweepIdle is how many lines a call of Sweep cleans.
-	sweepIdle = 256
-	// sweepSlack is how many rotations the sweep may be behind: what a gap in the
-	// stream makes at once, and the one before. So Rotate need not pay for a gap on the
-	// spot, which takes a tenth of a second in a filter of 8 GiB.
-	sweepSlack = Generations + 1
-	// sweepHaste is how many times as much each step cleans while the sweep is more
-	// than a rotation behind.
-	sweepHaste = sweepRecords
+	// sweepStep is how many lines are cleaned with one reservation of journal.
+	sweepStep = 256
+	// sweepHaste is how many steps a call pays while the sweep is more than a rotation
+	// behind: a tenth of a millisecond, however few records the call has.
+	sweepHaste = 16
 
 	// lineWords is what an entry about a cleaned line takes in the journal.
 	lineWords = LineBytes/8 + 1
@@ -127,7 +128,7 @@ func slicedIn(p Params, memory memory, lines []line) *Sliced {
 		s.kernel = k
 	}
 	largest := batch * (addWords + p.LinesPerKey*lineWords)
-	s.journal = newJournal(max(largest, sweepIdle*lineWords), clock{})
+	s.journal = newJournal(max(largest, sweepStep*lineWords), clock{})
 	s.setClock(clock{})
 	return s
 }
@@ -154,8 +155,11 @@ func (s *Sliced) add(to target, hashes []Hash, learn []bool, room uint64, ages [
 	for len(hashes) > 0 {
 		n := min(batch, len(hashes))
 		added += s.kernel(s, to, hashes[:n], learn[:n], room-added, ages[:n])
-		s.pay(uint64(n+sweepRecords-1) / sweepRecords)
+		s.sweep(uint64(n+sweepRecords-1) / sweepRecords)
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
+	}
+	if s.clock.owed > s.sweepShare() {
+		s.Sweep()
 	}
 	return added
 }
@@ -170,7 +174,8 @@ func (s *Sliced) Test(h Hash) uint8 {
 	return s.ages(held)
 }
 
-// Rotate implements [Set]. It takes time only when the sweep is far behind.
+// Rotate implements [Set]. It takes time only when the sweep is sweepSlack rotations
+// behind.
 func (s *Sliced) Rotate(n int) {
 	if n < 0 {
 		panic("BUG: Rotate by a negative number")
@@ -178,7 +183,7 @@ func (s *Sliced) Rotate(n int) {
 	n = min(n, Generations)
 	debt := uint64(n) * s.sweepShare()
 	for most := sweepSlack*s.sweepShare() - debt; s.clock.owed > most; {
-		s.sweep(min(s.clock.owed-most, sweepIdle))
+		s.sweep(min(s.clock.owed-most, sweepStep))
 	}
 	next := s.clock
 	next.rotation += uint64(n)
@@ -186,18 +191,14 @@ func (s *Sliced) Rotate(n int) {
 	s.setClock(next)
 }
 
-// Sweep implements [Set].
-func (s *Sliced) Sweep() { s.pay(sweepIdle) }
-
-// pay cleans up to n of the lines that are owed, or more in haste. n is at most
-// sweepIdle.
-func (s *Sliced) pay(n uint64) {
+// Sweep implements [Set]. It cleans more while the sweep is behind.
+func (s *Sliced) Sweep() {
 	steps := 1
 	if s.clock.owed > s.sweepShare() {
 		steps = sweepHaste
 	}
 	for range steps {
-		s.sweep(n)
+		s.sweep(sweepStep)
 	}
 }
 
@@ -270,7 +271,7 @@ func (s *Sliced) clean(n uint64, log []uint64) []uint64 {
 	return log
 }
 
-// sweep cleans up to n of the lines that are owed. n is at most sweepIdle.
+// sweep cleans up to n of the lines that are owed. n is at most sweepStep.
 func (s *Sliced) sweep(n uint64) {
 	n = min(n, s.clock.owed)
 	if n == 0 {

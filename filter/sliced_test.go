@@ -49,36 +49,48 @@ func TestStampsNeverAlias(t *testing.T) {
 }
 
 // TestSweepIsPaidByWork follows the debt of rotations: records and calls of Sweep pay it,
-// in haste while it is more than that of one, and Rotate what is beyond the slack.
+// each call a large step while it is more than that of one, and Rotate what is beyond the
+// slack: nothing, for five gaps in a row.
 func TestSweepIsPaidByWork(t *testing.T) {
-	s := newSliced(t, Params{Lines: 20000, LinesPerKey: 3, CellsPerLine: 3})
-	s.Rotate(1)
-	if want := uint64(100); s.clock.owed != want {
-		t.Fatalf("a rotation owes %d lines, want %d", s.clock.owed, want)
-	}
+	const share = 1000
+	s := newSliced(t, Params{Lines: sweepPeriod * share, LinesPerKey: 3, CellsPerLine: 3})
 	f := newFeed(80)
-	f.fill()
-	s.TestAndAdd(f.hashes, f.learn, 80, f.ages)
-	if want := uint64(95); s.clock.owed != want {
-		t.Errorf("after 80 hashes %d lines are owed, want %d", s.clock.owed, want)
+	paid := uint64(0)
+	owes := func(what string, want uint64) {
+		t.Helper()
+		if s.clock.owed != want || s.clock.cursor != paid {
+			t.Errorf("%s: %d lines are owed and the cursor is at %d, want %d and %d", what, s.clock.owed, s.clock.cursor, want, paid)
+		}
 	}
+	add := func(n int, pays uint64) {
+		f.fill()
+		s.TestAndAdd(f.hashes[:n], f.learn[:n], uint64(n), f.ages[:n])
+		paid += pays
+	}
+	s.Rotate(1)
+	owes("a rotation", share)
+	add(80, 5)
+	owes("80 hashes", share-5)
 	s.Sweep()
-	if s.clock.owed != 0 || s.clock.cursor != 100 {
-		t.Errorf("after a sweep %d lines are owed and the cursor is at %d, want 0 and 100", s.clock.owed, s.clock.cursor)
-	}
+	paid += sweepStep
+	owes("a call of Sweep", share-5-sweepStep)
 	s.Rotate(5)
-	if want := uint64(500); s.clock.owed != want {
-		t.Errorf("five rotations at once left %d lines owed, want %d", s.clock.owed, want)
+	owes("five rotations at once", 6*share-paid)
+	add(1, 1+sweepHaste*sweepStep)
+	owes("one hash in haste", 6*share-paid)
+	for s.clock.owed > 0 {
+		s.Sweep()
 	}
-	f.fill()
-	s.TestAndAdd(f.hashes, f.learn, 80, f.ages)
-	if want := uint64(420); s.clock.owed != want {
-		t.Errorf("after 80 hashes in haste %d lines are owed, want %d", s.clock.owed, want)
+	paid = 6 * share
+	for range sweepSlack / Generations {
+		s.Rotate(100) // as many as there are generations
 	}
-	s.Rotate(100) // as many as there are generations
-	if want := uint64(900); s.clock.owed != want || s.clock.cursor != 500 {
-		t.Errorf("after a gap %d lines are owed and the cursor is at %d, want %d and 500", s.clock.owed, s.clock.cursor, want)
-	}
+	owes("five gaps", sweepSlack/Generations*Generations*share)
+	s.Rotate(sweepSlack % Generations)
+	owes("all that the sweep may be behind", sweepSlack*share)
+	s.Rotate(1)
+	paid += share
+	owes("a rotation more", sweepSlack*share)
 }
 
 // TestKernelsEqualLoop runs the same history through each unrolled kernel and
