@@ -50,7 +50,9 @@ func (s *runSettings) announce(plan sizing.Plan, growing uint64, stderr io.Write
 	if s.logFormat == "json" || s.logLevel == "warn" || s.logLevel == "error" {
 		return nil
 	}
-	return report.WritePlan(stderr)
+	// Like the log: a disk without room for it, or a reader that is gone, stops nothing.
+	_ = report.WritePlan(stderr)
+	return nil
 }
 
 // holds refuses a plan of which this machine cannot hold one partition, and warns of

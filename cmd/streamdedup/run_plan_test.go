@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -80,6 +82,28 @@ func TestRunAnnouncesHowFarItGrows(t *testing.T) {
 		if (c.grown == "") != (got == nil) || got != nil && got[1] != c.grown {
 			t.Errorf("%q: the plan says %q of growing, want %q:\n%s", c.flags, got, c.grown, p.stderr.String())
 		}
+	}
+}
+
+// Who reads the plan, and the log, may be gone: records pass all the same.
+func TestRunNeedsNobodyToReadItsPlan(t *testing.T) {
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	produce(t, brokers, in, 1, `{"id":1}`)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	args := runArgs(brokers, in, in+"-out", "--summary", "none")
+	go func() { ended <- run(ctx, args, strings.NewReader(""), io.Discard, gone{}) }()
+	passed := make(chan []string, 1)
+	go func() { passed <- consume(t, brokers, in+"-out", 1) }()
+	select {
+	case code := <-ended:
+		t.Fatalf("exit code %d before a record passed", code)
+	case <-passed:
+	}
+	stop()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d", code)
 	}
 }
 
