@@ -181,19 +181,25 @@ func (b *Broker) Lag(ctx context.Context, group, topic string) (lag int64, begun
 	return lag, begun, nil
 }
 
-// lagInterval is how often a wait looks at the lag. A look costs a millisecond of
-// the CPU time that a benchmark measures, and its end is that much late.
-const lagInterval = 100 * time.Millisecond
+const (
+	// lagInterval is how often a wait for the end looks at the lag. A look costs a
+	// millisecond of the CPU time that a benchmark measures, and its end is that much
+	// late.
+	lagInterval = 100 * time.Millisecond
+	// beginInterval is how often a wait for the begin does. Nothing is measured yet, and
+	// what is done before it is seen would be missing from the measurement.
+	beginInterval = 5 * time.Millisecond
+)
 
 // AwaitBegin waits until a group has committed an offset of a topic.
 func (b *Broker) AwaitBegin(ctx context.Context, group, topic string) error {
-	return b.await(ctx, group, topic, func(_ int64, begun bool) bool { return begun })
+	return b.await(ctx, group, topic, beginInterval, func(_ int64, begun bool) bool { return begun })
 }
 
 // AwaitEnd waits until a group has read all of a topic, and tells progress the
 // lag, if it is not nil.
 func (b *Broker) AwaitEnd(ctx context.Context, group, topic string, progress func(lag int64)) error {
-	return b.await(ctx, group, topic, func(lag int64, begun bool) bool {
+	return b.await(ctx, group, topic, lagInterval, func(lag int64, begun bool) bool {
 		if progress != nil {
 			progress(lag)
 		}
@@ -201,7 +207,7 @@ func (b *Broker) AwaitEnd(ctx context.Context, group, topic string, progress fun
 	})
 }
 
-func (b *Broker) await(ctx context.Context, group, topic string, done func(lag int64, begun bool) bool) error {
+func (b *Broker) await(ctx context.Context, group, topic string, interval time.Duration, done func(lag int64, begun bool) bool) error {
 	for {
 		lag, begun, err := b.Lag(ctx, group, topic)
 		if err != nil {
@@ -210,7 +216,7 @@ func (b *Broker) await(ctx context.Context, group, topic string, done func(lag i
 		if done(lag, begun) {
 			return nil
 		}
-		if err := sleep(ctx, lagInterval); err != nil {
+		if err := sleep(ctx, interval); err != nil {
 			return fmt.Errorf("wait for group %q: %w", group, err)
 		}
 	}

@@ -118,8 +118,13 @@ func (c EngineConfig) tell(what string) {
 	}
 }
 
-// median is the middle of values; it sorts them.
+// median is the middle of values, between the two middle ones of an even number; it
+// sorts them.
 func median(values []float64) float64 {
 	slices.Sort(values)
-	return values[len(values)/2]
+	half := len(values) / 2
+	if len(values)%2 == 0 {
+		return (values[half-1] + values[half]) / 2
+	}
+	return values[half]
 }

@@ -59,8 +59,8 @@ type WayResult struct {
 	Latency               *Latency  `json:"latency,omitempty"`
 }
 
-// Latency is the time from a record's being produced to a read_committed reader of
-// the output; Added is what is more than the plain copy's.
+// Latency is the time from when a record was due to be produced to a read_committed
+// reader of the output; Added is what is more than the plain copy's.
 type Latency struct {
 	Records    int     `json:"records"`
 	P50MS      float64 `json:"p50_ms"`

@@ -139,6 +139,19 @@ func TestKafkaReport(t *testing.T) {
 	f("lz4, 1 partition: plain", "lz4, 1 partition: exactly-once dedup", none, func(c *KafkaCase) { c.Compression, c.Partitions = "lz4", 1 })
 }
 
+// Of an even number of rounds neither the better nor the worse one counts.
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		values []float64
+		want   float64
+	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{9, 1, 4, 2}, 3}} {
+		if got := median(x.values); got != x.want {
+			t.Errorf("the median of %v is %g, want %g", x.values, got, x.want)
+		}
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	t.Parallel()
 	var times []time.Duration

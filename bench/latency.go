@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// sentHeader tells when a record was produced, in nanoseconds on this process's
-	// clock.
+	// sentHeader tells when a record was due to be produced, in nanoseconds on this
+	// process's clock: one that has to wait for its turn is late by that, too.
 	sentHeader = "streamdedup-bench-sent"
 	// rateShare of the measured throughput is what the latency is measured under.
 	rateShare = 3
@@ -113,12 +113,12 @@ func (m *measurement) load(ctx context.Context, topic string, rate float64, watc
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	send := func() {
+	send := func(due time.Duration) {
 		r, _ := generator.Next()
 		record := message(topic, r)
 		record.Timestamp = time.Now()
 		record.Headers = append(record.Headers, kgo.RecordHeader{
-			Key: sentHeader, Value: binary.BigEndian.AppendUint64(nil, uint64(watch.now())),
+			Key: sentHeader, Value: binary.BigEndian.AppendUint64(nil, uint64(due)),
 		})
 		client.Produce(ctx, record, func(_ *kgo.Record, err error) {
 			if err != nil {
@@ -134,12 +134,12 @@ func (m *measurement) load(ctx context.Context, topic string, rate float64, watc
 		if err != nil {
 			return sent, 0, err
 		}
-		send()
+		send(watch.now())
 	}
 	began, before := watch.now(), sent
 	for watch.now() < began+m.Latency {
 		for due := before + int(rate*(watch.now()-began).Seconds()); sent < due; {
-			send()
+			send(began + time.Duration(float64(sent-before)/rate*float64(time.Second)))
 		}
 		if err := sleep(ctx, pace); err != nil {
 			return sent, 0, err
