@@ -12,6 +12,7 @@ type need struct {
 	all  uint64 // the least that it takes with all partitions
 	one  uint64 // and with one
 	peak uint64 // the most, with all of them, while it catches up
+	heap uint64 // Go's limit with which that is the most
 }
 
 // filterNeed is that of filter, which buffers next to nothing.
@@ -22,7 +23,7 @@ func filterNeed(p sizing.Plan) need {
 // processNeed is that of run.
 func processNeed(p sizing.Plan) need {
 	all, one := p.Process(sizing.IO{}), p.Process(sizing.IO{Partitions: 1})
-	return need{plan: p, all: all.Filters + all.Heap, one: one.Filters + one.Heap, peak: all.Bytes()}
+	return need{plan: p, all: all.Filters + all.Heap, one: one.Filters + one.Heap, peak: all.Bytes(), heap: all.GoLimit()}
 }
 
 // tooLarge is a plan that this machine has no memory for: it would be killed while it

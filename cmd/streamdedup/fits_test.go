@@ -80,3 +80,22 @@ func TestHeapLimitIsWhatTheFiltersLeave(t *testing.T) {
 		}
 	}
 }
+
+// A machine that the plan's peak does not fit into is not given all of the peak.
+func TestPlannedHeapFits(t *testing.T) {
+	n := need{plan: sizing.Plan{Bytes: 1000 << 20}, all: 1064 << 20, heap: 250 << 20}
+	for _, c := range []struct {
+		memory uint64
+		want   int64
+	}{
+		{4000 << 20, 250 << 20},
+		{1282 << 20, 250 << 20},
+		{1182 << 20, 150 << 20},
+		{1064 << 20, 64 << 20}, // as much as it takes with little to do
+		{900 << 20, 250 << 20}, // others take a share
+	} {
+		if got := plannedHeap(n, c.memory); got != c.want {
+			t.Errorf("in %d: %d, want %d", c.memory, got, c.want)
+		}
+	}
+}

@@ -18,7 +18,7 @@ func TestHeapKeeperFollowsWhatLives(t *testing.T) {
 		{150, 300, 1000, 300},
 		{151, 300, 1000, 302},
 		{600, 300, 1000, 1000},
-		{600, 300, 200, 300}, // a machine too small for the plan: the plan's, as warned of
+		{600, 300, 200, 300}, // filters that grow may leave less than the plan's
 		{600, 300, math.MaxInt64, 1200},
 	} {
 		var got int64

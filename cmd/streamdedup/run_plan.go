@@ -18,12 +18,12 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 	if err := s.announce(plan, growing, stderr, log); err != nil {
 		return err
 	}
-	heap.plan, heap.most = int64(plan.Process(sizing.IO{}).GoLimit()), math.MaxInt64
+	need := processNeed(plan)
+	heap.plan, heap.most = int64(need.heap), math.MaxInt64
 	memory, known := machineMemory()
 	if !known {
 		return nil
 	}
-	need := processNeed(plan)
 	if err := holds(need, memory, log); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 		log.Warn("--memory-limit is more than this machine has: filters that grow so far end the process",
 			"memory_limit", growing, "memory", memory)
 	}
-	heap.most = heapLimit(need, growing, memory)
+	heap.plan, heap.most = plannedHeap(need, memory), heapLimit(need, growing, memory)
 	log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
 	return nil
 }
@@ -89,4 +89,14 @@ func heapLimit(n need, growing, memory uint64) int64 {
 	}
 	left := int64(memory) - int64(min(filters, memory)) - notGo
 	return max(left, int64(n.all-n.plan.Bytes))
+}
+
+// plannedHeap is Go's limit by the plan, or less where the filters as planned leave less
+// of the memory: then garbage is collected more often, and nobody ends the process for
+// it. Where other instances take a share of the filters it is what any share needs.
+func plannedHeap(n need, memory uint64) int64 {
+	if n.all > memory {
+		return int64(n.heap)
+	}
+	return min(int64(n.heap), heapLimit(n, n.plan.Bytes, memory))
 }
