@@ -92,24 +92,24 @@ func (g *Growing) made() int {
 	return n
 }
 
-// make makes a slab, if it is not made yet: all before it are. It fails where the system
-// has no memory for it, which is then not asked again before the next rotation.
+// make makes a slab, and those before it, if they are not made yet: it is one at most,
+// but where a plan is smaller than the one that filled the first filter. It fails where
+// the system has no memory for it, which is then not asked again before the next rotation.
 func (g *Growing) make(slab int) bool {
-	if slab < g.made() {
-		return true
+	for next := g.made(); next <= slab; next++ {
+		for len(g.retiring) > 0 {
+			g.retire()
+		}
+		if !g.fill(next, 1, 1) {
+			return false
+		}
+		s := &g.slots[next]
+		s.set = g.plan[next].in(&s.memory)
+		for range g.sealed {
+			s.set.Seal() // sections are committed together
+		}
+		s.unsettled = len(g.sealed) + 1
 	}
-	for len(g.retiring) > 0 {
-		g.retire()
-	}
-	if !g.fill(slab, 1, 1) {
-		return false
-	}
-	s := &g.slots[slab]
-	s.set = g.plan[slab].in(&s.memory)
-	for range g.sealed {
-		s.set.Seal() // sections are committed together
-	}
-	s.unsettled = len(g.sealed) + 1
 	return true
 }
 
@@ -120,7 +120,7 @@ func (g *Growing) prepare(age int) {
 	share := g.capacityOf(slab) / prepareShare
 	next := slab + 1
 	switch {
-	case left == 0 || left > share || next >= g.allowed || next < g.made():
+	case left == 0 || left > share || next >= g.allowed || next < g.made() || next > len(g.slots):
 	case len(g.retiring) > 0:
 		g.retire()
 	default:

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"testing"
 )
@@ -226,5 +227,49 @@ func TestGrowingModel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGrowingLoadsMoreThanPlanned: a filter that did not grow may have been planned for
+// more, at a higher rate in the same memory. What comes then needs a slab behind others
+// that nothing is in, with memory for it or without.
+func TestGrowingLoadsMoreThanPlanned(t *testing.T) {
+	c := smallGrowing(t, 1000, 1e-2)
+	for _, given := range []uint64{1480, 1600, 2600} {
+		for _, refuses := range []bool{false, true} {
+			plain := newSliced(t, c.Sliced)
+			give(t, plain, 0, given)
+			g := newGrowing(t, c)
+			if err := g.Load(plain.AppendHead(nil), bytes.NewReader(plain.AppendBody(nil, 0, plain.BodyBytes()))); err != nil {
+				t.Fatal(err)
+			}
+			g.Recount([Generations]uint64{given})
+			before := g.AppendState(nil)
+			if refuses {
+				g.obtain = func(uint64) (reserve, error) { return reserve{}, errors.New("none left") }
+			}
+			hashes, ages := make([]Hash, 3000), make([]uint8, 3000)
+			for i := range hashes {
+				hashes[i] = scatter(uint64(1<<20 + i))
+			}
+			added := g.TestAndAdd(hashes, allOf(len(hashes)), math.MaxUint64, ages)
+			if refuses != (added == 0) {
+				t.Errorf("%d hashes were added behind %d, memory refused: %v", added, given, refuses)
+			}
+			for i, a := range ages {
+				if a == 0 && !refuses && g.Test(hashes[i])&1 == 0 {
+					t.Fatalf("hash %d behind %d is not held", i, given)
+				}
+			}
+			for i := range given {
+				if g.Test(scatter(i))&1 == 0 {
+					t.Fatalf("hash %d of %d is forgotten", i, given)
+				}
+			}
+			g.Rollback()
+			if !bytes.Equal(g.AppendState(nil), before) {
+				t.Errorf("behind %d a rollback left another state", given)
+			}
+		}
 	}
 }
