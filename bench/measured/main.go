@@ -3,22 +3,27 @@
 // record through Kafka and for a restore. The reports of `size` are made from it.
 //
 //	go run ./bench/measured                                the engine: two minutes, 2 GB
-//	go run ./bench/measured --kafka FILE --restore FILE    these two alone
+//	go run ./bench/measured --kafka FILE --restore FILE --peers FILE    these alone
 //
-// FILE is what `bench kafka -o json` printed, or the figures of TestRestoreOfManyIDs.
+// FILE is what `bench kafka -o json` printed, the figures of TestRestoreOfManyIDs, or
+// the results of bench/peers/run.sh.
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/streamdedup/streamdedup/bench"
@@ -32,15 +37,16 @@ func main() {
 	file := flag.String("file", "sizing/measured.json", "`FILE` to write into")
 	kafka := flag.String("kafka", "", "`FILE` with the JSON of bench kafka")
 	restore := flag.String("restore", "", "`FILE` with the figures of a restore")
+	peers := flag.String("peers", "", "`FILE` with the results of the peers")
 	flag.Parse()
-	if err := run(ctx, *file, *kafka, *restore); err != nil {
+	if err := run(ctx, *file, *kafka, *restore, *peers); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, file, kafka, restore string) error {
+func run(ctx context.Context, file, kafka, restore, peers string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -50,10 +56,10 @@ func run(ctx context.Context, file, kafka, restore string) error {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	switch {
-	case kafka == "" && restore == "":
+	case kafka == "" && restore == "" && peers == "":
 		err = engine(ctx, &m)
 	default:
-		err = errors.Join(fromFile(kafka, &m, takeKafka), fromFile(restore, &m, takeRestore))
+		err = errors.Join(fromFile(kafka, &m, takeKafka), fromFile(restore, &m, takeRestore), fromFile(peers, &m, takePeers))
 	}
 	if err != nil {
 		return err
@@ -161,5 +167,35 @@ func takeRestore(text []byte, m *sizing.Measured) error {
 		return err
 	}
 	m.RestoreIDs, m.RestoreBytes = millions*1e6, megabytes*1e6/took.Seconds()
+	return nil
+}
+
+// takePeers takes what an ID takes in Redis, the median of its rounds.
+func takePeers(text []byte, m *sizing.Measured) error {
+	i := slices.IndexFunc(m.Elsewhere, func(r sizing.Rival) bool { return strings.HasPrefix(r.Name, "Redis") })
+	if i < 0 {
+		return errors.New("there is no Redis to compare with")
+	}
+	var rounds []float64
+	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
+		var one struct {
+			Peer       string   `json:"peer"`
+			BytesPerID *float64 `json:"bytes_per_id"`
+		}
+		if err := dec.Decode(&one); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		if one.Peer == "redis" && one.BytesPerID != nil {
+			rounds = append(rounds, *one.BytesPerID)
+		}
+	}
+	if len(rounds) == 0 {
+		return errors.New("it has no bytes of Redis")
+	}
+	slices.Sort(rounds)
+	m.Elsewhere[i].BytesPerID = math.Round(10*rounds[len(rounds)/2]) / 10
+	m.Elsewhere[i].Source = "measured by bench/peers: SET NX EX, IDs of 36 bytes"
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/streamdedup/streamdedup/sizing"
@@ -30,5 +31,25 @@ func TestTakeKafka(t *testing.T) {
 	}
 	if err := takeKafka([]byte(`{"cases":[{"results":[]}]}`), &m); err == nil {
 		t.Error("nothing is taken for a figure")
+	}
+}
+
+func TestTakePeers(t *testing.T) {
+	t.Parallel()
+	results := `{"peer":"ring","bytes_per_id":2}
+{"peer":"redis","bytes_per_id":107.04}
+{"peer":"redis","bytes_per_id":null}
+{"peer":"redis","bytes_per_id":120}
+{"peer":"redis","bytes_per_id":90}
+`
+	m := sizing.MeasuredHere()
+	m.Elsewhere = slices.Clone(m.Elsewhere)
+	if err := takePeers([]byte(results), &m); err != nil || m.Elsewhere[0].BytesPerID != 107 {
+		t.Errorf("took %+v, %v", m.Elsewhere[0], err)
+	}
+	for _, bad := range []string{"", `{"peer":"redis","bytes_per_id":null}`, `{"peer":`} {
+		if err := takePeers([]byte(bad), &m); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
 	}
 }

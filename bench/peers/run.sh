@@ -88,5 +88,7 @@ while kill -0 "$pid" 2>/dev/null; do wait "$pid" || status=$?; done
 trap - INT TERM
 if [ -s "$out" ]; then
 	"$dir/bin/table" --from "$out" --into "$doc" --command "$command" --seed "$seed"
+	# What size --compare says of Redis is what it took here.
+	[ "$doc" = - ] || go run ./bench/measured --peers "$out"
 fi
 exit "$status"
