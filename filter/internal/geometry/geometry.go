@@ -137,8 +137,8 @@ Not kept:
 - Batches of 128: 52 instead of 51.
 - The numbers of the cells found in the first pass, four by two multiplications: 51 instead of
   48; their addresses: 63 instead of 53. The second pass waits for memory and for branches, so
-  its arithmetic is free, and more of it in the first pass is not. That also leaves nothing
-  for SIMD instructions to save.
+  its arithmetic is free, and more of it in the first pass is not. SIMD instructions would
+  save such arithmetic only, and were not tried for that.
 - The bits that pick cells mixed in the second pass, one branch for all stale lines of a key,
   the table of fresh bits in a register: all within one nanosecond.
 - What the look-up read kept for the journal, instead of reading it again: 61 instead of 57.
