@@ -58,7 +58,26 @@ func (c EngineConfig) Validate() error {
 	if c.Rotations < 1 || c.Rotations > maxRotations {
 		errs = append(errs, fmt.Errorf("Rotations is %d, want 1 to %d", c.Rotations, maxRotations))
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return c.checkGenerations(slices.Min(c.Memory))
+}
+
+// checkGenerations refuses a size whose generations do not take a batch: there would be
+// nothing to measure between two rotations.
+func (c EngineConfig) checkGenerations(memory uint64) error {
+	subjects, err := c.subjects(memory)
+	if err != nil {
+		return err
+	}
+	for _, s := range subjects {
+		if s.perGen < feedBatch {
+			return fmt.Errorf("a generation of %s has room for %d IDs in %d bytes at FPR %g, want the %d of a batch: take more memory or a higher FPR",
+				s.name, s.perGen, memory, c.FPR, feedBatch)
+		}
+	}
+	return nil
 }
 
 const (

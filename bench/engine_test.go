@@ -153,6 +153,18 @@ func TestEngineConfigValidate(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
+	// Of generations that no batch fits into nothing would ever be measured.
+	small := EngineConfig{
+		Memory: []uint64{8 << 20, 64 << 10}, FPR: 1e-9, Sliced: true, Layouts: []filter.Layout{filter.Compact},
+		Workloads: Workloads(), Duration: time.Second, Rotations: 1,
+	}
+	if err := small.Validate(); err == nil || !strings.Contains(err.Error(), "a generation of sliced compact") {
+		t.Errorf("a generation below a batch: %v", err)
+	}
+	small.FPR = 1e-2
+	if err := small.Validate(); err != nil {
+		t.Errorf("a generation above a batch: %v", err)
+	}
 }
 
 // A feed's copies are copies that the window must still know, its IDs are of the
