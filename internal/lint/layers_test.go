@@ -40,6 +40,7 @@ var houseMap = map[string][]string{
 	"internal/admin":    {"filter", "window", "internal/keys", "pipeline"},
 	"internal/files":    {"filter", "window", "internal/keys", "pipeline", "internal/durable"},
 	"internal/audit":    {"filter", "window", "internal/keys"},
+	"internal/survey":   {"filter", "internal/keys", "sizing"},
 	"internal/workload": {"filter", "window", "internal/keys"},
 	"internal/embedded": nil,
 
