@@ -29,14 +29,18 @@ type Proposal struct {
 // Basis is what a window was chosen by.
 type Basis string
 
+// What a window can be chosen by.
 const (
 	ByUser   Basis = "given"
 	ByOldest Basis = "oldest duplicate"
 	// ByMost leaves out the few duplicates that come much later than all others.
-	ByMost     Basis = "p99.9 of the duplicates"
-	ByDefault  Basis = "default, there are no duplicates"
-	aQuarter         = 1.25 // how much longer than an age a window is
-	muchLonger       = 4    // windows apart, from which the oldest duplicate costs too much
+	ByMost    Basis = "p99.9 of the duplicates"
+	ByDefault Basis = "default, there are no duplicates"
+)
+
+const (
+	aQuarter   = 1.25 // how much longer than an age a window is
+	muchLonger = 4    // windows apart, from which the oldest duplicate costs too much
 	// leastPeak lets filters that grow leave a load as planned alone, with some room.
 	leastPeak = 1.2
 	leastSkew = 1.1
