@@ -177,7 +177,7 @@ func (r KafkaReport) hasLatency() bool {
 }
 
 func (r KafkaReport) writeLatency(w io.Writer, settings []string) error {
-	fmt.Fprint(w, "\nLatency, from produced to read_committed by a reader of the output, under a steady load:\n\n")
+	fmt.Fprint(w, "\nLatency, from due to be produced to read_committed by a reader of the output, under a steady load:\n\n")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tadded p50 ms\tadded p99 ms\tp50 ms\tp99 ms\trecords/s")
 	for i, c := range r.Cases {
