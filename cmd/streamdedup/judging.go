@@ -167,7 +167,7 @@ func (j *judging) bind(fs *pflag.FlagSet, can choices) {
 	duplicateFlag.add(fs, &j.onDuplicate, "on-duplicate", "records whose ID was seen within the window: drop, divert or tag (pass, marked)")
 	fs.BoolVar(&j.refresh, "refresh", false, "remember an ID for a window from its last copy on, not from its first: one that is repeated all the time never passes again (default false)")
 	onFullFlag.add(fs, &j.onFull, "on-full", "new IDs when a generation is full: grow (the filter, up to --memory-limit, then pass), pass (not remembered, counted) or fail; a classic filter passes")
-	sizeFlag.add(fs, &j.limit, "memory-limit", "what all filters together may grow to (default twice what the plan takes)")
+	sizeFlag.add(fs, &j.limit, "memory-limit", "what all filters together may grow to, for 16 times the planned IDs at most (default twice what the plan takes)")
 	seedFlag.add(fs, &j.seed, "hash-seed", "64-bit seed of the hash (default "+can.seed+")")
 	fs.StringVar(&j.seedFile, "hash-seed-file", "", "`FILE` with the seed")
 	fs.StringVar(&j.allowFile, "allow-id", "", "`FILE` with IDs, one a line, of which one more copy passes: for a first copy that was withheld")

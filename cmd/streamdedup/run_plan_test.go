@@ -9,8 +9,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/sizing"
 )
 
 // Run says what it is going to take in the words of size, and as size's JSON names it in
@@ -118,5 +121,26 @@ func TestHeapKeeperLeavesTheUsersSettingsAlone(t *testing.T) {
 			t.Errorf("GOGC=%q GOMEMLIMIT=%q: the limit is %d, was %d", c.percent, c.limit, got, before)
 		}
 		done()
+	}
+}
+
+// However much memory --memory-limit allows, a look-up asks a bounded number of filters:
+// the help says how far that goes.
+func TestMemoryLimitSaysHowFarFiltersGrow(t *testing.T) {
+	p, err := sizing.Solve(sizing.Workload{Elements: 70_000, Window: time.Hour, FPR: 1e-3, Peak: 2, Skew: 1, Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := p.NewGrowingSet(1 << 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	times := set.(*filter.Growing).Capacity() / p.GenerationCapacity
+	want := fmt.Sprintf("for %d times the planned IDs at most", times)
+	for _, command := range []string{"run", "filter"} {
+		if _, help, _ := exec("", command, "--help"); !strings.Contains(help, want) {
+			t.Errorf("the help of %s does not say %q:\n%s", command, want, help)
+		}
 	}
 }
