@@ -5,6 +5,8 @@ import (
 	"math"
 )
 
+//go:generate go run geometry_gen.go
+
 // MinFPR is the lowest false-positive rate that [Size] and its siblings accept.
 // Below it the clash of two 64-bit hashes, 5e-11 per look-up in a window of a
 // billion IDs, would be a noticeable part of the rate, and no geometry helps
