@@ -19,7 +19,7 @@ case $peer in
 streams-*) module=streams main=StreamsPeer ;;
 flink-*) module=flink main=FlinkPeer ;;
 *)
-	sed -n 's/^#   /usage: /p; s/^#     /         /p' "${BASH_SOURCE[0]}" >&2
+	sed -n "s/^#   b/usage: b/p; s/^#     -/         -/p" "${BASH_SOURCE[0]}" >&2
 	exit 2
 	;;
 esac

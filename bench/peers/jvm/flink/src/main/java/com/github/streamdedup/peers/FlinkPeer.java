@@ -45,33 +45,35 @@ public final class FlinkPeer {
         this.backend = backend;
     }
 
-    public static void main(String[] args) throws Exception {
-        Job job = Job.parse(args);
+    public static void main(String[] args) {
+        Program.run(args, FlinkPeer::measure);
+    }
+
+    private static String measure(Job job) throws Exception {
         String backend = switch (job.peer()) {
             case "flink-heap" -> "hashmap";
             case "flink-rocksdb" -> "rocksdb";
             default -> throw new IllegalArgumentException("there is no peer " + job.peer() + " on Flink");
         };
-        StateFolder.claim(job.state());
         MiniClusterConfiguration cluster = new MiniClusterConfiguration.Builder()
                 .setConfiguration(new Configuration().set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MANAGED))
                 .setNumSlotsPerTaskManager(SLOTS).withRandomPorts().build();
         try (Topics topics = new Topics(job.brokers()); MiniCluster flink = new MiniCluster(cluster)) {
             flink.start();
+            topics.ends(job.in(), job.events());
             Job warmUp = job.warmUp();
             topics.createLike(warmUp.out(), job.in());
-            new FlinkPeer(warmUp, backend).run(flink, false);
-            topics.delete(List.of(warmUp.out()));
-
-            topics.ends(job.in(), job.events());
-            System.out.println(new FlinkPeer(job, backend).run(flink, true));
+            try {
+                new FlinkPeer(warmUp, backend).run(flink);
+            } finally {
+                topics.delete(List.of(warmUp.out()));
+            }
+            return new FlinkPeer(job, backend).run(flink);
         }
-        // Threads of the cluster's RPC system outlive it.
-        System.exit(0);
     }
 
-    /** Reads the job's records, or the whole topic up to a checkpoint that has everything; says what that took. */
-    private String run(MiniCluster flink, boolean whole) throws Exception {
+    /** Reads the job's records, up to a checkpoint that has them all, and says what that took. */
+    private String run(MiniCluster flink) throws Exception {
         Meter meter = new Meter(job.events());
         FirstOnly.METER.set(meter);
         long before = usedHeap();
@@ -82,18 +84,15 @@ public final class FlinkPeer {
                 .map(e -> e.deserializeError(FlinkPeer.class.getClassLoader()))
                 .orElseGet(() -> new IllegalStateException("the job ended before its input"))));
         meter.awaitAll();
-        String result = null;
-        if (whole) {
-            // A checkpoint is complete when the sinks have had all that came before it acknowledged.
-            flink.triggerCheckpoint(id, CheckpointType.DEFAULT).get();
-            meter.stop();
-            boolean onHeap = backend.equals("hashmap");
-            result = meter.json(job.peer(), EnvironmentInformation.getVersion(),
-                    onHeap ? usedHeap() - before : StateFolder.tableBytes(tables()),
-                    "at least once, checkpoints every " + CHECKPOINTS.toSeconds() + " s, value state with TTL, " + SLOTS
-                            + " slots, warmed up; values only, without keys; bytes are of "
-                            + (onHeap ? "the heap after a collection" : "RocksDB's tables"));
-        }
+        // A checkpoint is complete when the sinks have had all that came before it acknowledged.
+        flink.triggerCheckpoint(id, CheckpointType.DEFAULT).get();
+        meter.stop();
+        boolean onHeap = backend.equals("hashmap");
+        String result = meter.json(job.peer(), EnvironmentInformation.getVersion(),
+                onHeap ? usedHeap() - before : StateFolder.tableBytes(tables()),
+                "at least once, checkpoints every " + CHECKPOINTS.toSeconds() + " s, value state with TTL, " + SLOTS
+                        + " slots, warmed up; values only, without keys; bytes are of "
+                        + (onHeap ? "the heap after a collection" : "RocksDB's tables"));
         flink.cancelJob(id).get();
         flink.requestJobResult(id).get();
         return result;

@@ -1,13 +1,14 @@
 package com.github.streamdedup.peers;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 
 /** What run.sh asks for: read so many records of a topic once, and write those that are no copies to another. */
 public record Job(String peer, String brokers, String in, String out, long events, Path state) {
     /** As long as copies must be caught; the stream is no longer than that, so nobody has to forget anything. */
-    public static final java.time.Duration WINDOW = java.time.Duration.ofHours(24);
+    public static final Duration WINDOW = Duration.ofHours(24);
 
     /** So many records bring the hot code through the compilers. */
     private static final long WARM_UP = 500_000;

@@ -2,6 +2,7 @@ package com.github.streamdedup.peers;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -68,7 +69,7 @@ public final class Meter {
     /** The result as run.sh prints it, given what the processor remembers its IDs in. */
     public String json(String peer, String version, long stateBytes, String note) {
         double seconds = tookNanos / 1e9;
-        return String.format(java.util.Locale.ROOT,
+        return String.format(Locale.ROOT,
                 "{\"peer\":\"%s\",\"version\":\"%s\",\"what\":\"topic\",\"events\":%d,\"seconds\":%.3f,\"cpu_seconds\":%.3f,"
                         + "\"events_per_second\":%.0f,\"cpu_ns_per_event\":%.0f,\"bytes_per_id\":%.1f,\"note\":\"%s\"}",
                 peer, version, events, seconds, usedCpu / 1e9, events / seconds, (double) usedCpu / events,

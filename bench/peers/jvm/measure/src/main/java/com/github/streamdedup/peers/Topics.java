@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
@@ -43,9 +44,10 @@ public final class Topics implements AutoCloseable {
         admin.createTopics(List.of(new NewTopic(topic, Optional.of(partitions(model).size()), Optional.empty()))).all().get();
     }
 
-    /** Returns once a group has committed all offsets up to these ends. */
-    public void awaitCommitted(String group, Map<TopicPartition, Long> ends) throws InterruptedException, ExecutionException {
-        while (true) {
+    /** Returns once a group, while it is alive, has committed all offsets up to these ends. */
+    public void awaitCommitted(String group, Map<TopicPartition, Long> ends, BooleanSupplier alive)
+            throws InterruptedException, ExecutionException {
+        while (alive.getAsBoolean()) {
             Map<TopicPartition, OffsetAndMetadata> committed =
                     admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get();
             if (ends.entrySet().stream().allMatch(end -> end.getValue() == 0
@@ -54,6 +56,7 @@ public final class Topics implements AutoCloseable {
             }
             Thread.sleep(LOOK_AGAIN_MS);
         }
+        throw new IllegalStateException("group " + group + " ended before it committed its input");
     }
 
     public void deleteGroup(String group) throws InterruptedException, ExecutionException {

@@ -5,9 +5,11 @@ import static org.apache.kafka.streams.StreamsConfig.EXACTLY_ONCE_V2;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
@@ -35,30 +37,35 @@ public final class StreamsPeer {
         this.guarantee = guarantee;
     }
 
-    public static void main(String[] args) throws Exception {
-        Job job = Job.parse(args);
+    public static void main(String[] args) {
+        Program.run(args, StreamsPeer::measure);
+    }
+
+    private static String measure(Job job) throws Exception {
         String guarantee = switch (job.peer()) {
             case "streams-eos" -> EXACTLY_ONCE_V2;
             case "streams-alo" -> AT_LEAST_ONCE;
             default -> throw new IllegalArgumentException("there is no peer " + job.peer() + " on Kafka Streams");
         };
         String commits = guarantee.equals(EXACTLY_ONCE_V2) ? "commits every " + COMMIT_MS + " ms" : "commits at their default";
-        StateFolder.claim(job.state());
         try (Topics topics = new Topics(job.brokers())) {
+            Map<TopicPartition, Long> ends = topics.ends(job.in(), job.events());
             Job warmUp = job.warmUp();
             topics.createLike(warmUp.out(), job.in());
-            new StreamsPeer(warmUp, guarantee).run(topics, false);
-            topics.delete(List.of(warmUp.out()));
-
-            Meter meter = new StreamsPeer(job, guarantee).run(topics, true);
-            System.out.println(meter.json(job.peer(), version(), StateFolder.tableBytes(job.state()),
+            try {
+                new StreamsPeer(warmUp, guarantee).run(topics, Map.of());
+            } finally {
+                topics.delete(List.of(warmUp.out()));
+            }
+            Meter meter = new StreamsPeer(job, guarantee).run(topics, ends);
+            return meter.json(job.peer(), version(), StateFolder.tableBytes(job.state()),
                     guarantee + ", " + commits + ", window store, " + THREADS
-                            + " threads, warmed up; bytes are of RocksDB's tables, without the changelog"));
+                            + " threads, warmed up; bytes are of RocksDB's tables, without the changelog");
         }
     }
 
-    /** Reads the job's records, or the whole topic and up to the last commit. */
-    private Meter run(Topics topics, boolean whole) throws Exception {
+    /** Reads the job's records, up to a commit of these ends. */
+    private Meter run(Topics topics, Map<TopicPartition, Long> ends) throws Exception {
         Meter meter = new Meter(job.events());
         // Rounds write to a topic of the same name, and must not find each other's offsets.
         String application = job.out() + "-" + System.nanoTime();
@@ -68,13 +75,10 @@ public final class StreamsPeer {
             return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
         });
         try {
-            var ends = whole ? topics.ends(job.in(), job.events()) : null;
             streams.start();
             meter.awaitAll();
-            if (whole) {
-                topics.awaitCommitted(application, ends);
-                meter.stop();
-            }
+            topics.awaitCommitted(application, ends, () -> streams.state().isRunningOrRebalancing());
+            meter.stop();
         } finally {
             streams.close(CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP));
         }
