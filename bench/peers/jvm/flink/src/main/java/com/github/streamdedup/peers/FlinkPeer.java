@@ -55,47 +55,54 @@ public final class FlinkPeer {
             case "flink-rocksdb" -> "rocksdb";
             default -> throw new IllegalArgumentException("there is no peer " + job.peer() + " on Flink");
         };
-        MiniClusterConfiguration cluster = new MiniClusterConfiguration.Builder()
-                .setConfiguration(new Configuration().set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MANAGED))
-                .setNumSlotsPerTaskManager(SLOTS).withRandomPorts().build();
-        try (Topics topics = new Topics(job.brokers()); MiniCluster flink = new MiniCluster(cluster)) {
-            flink.start();
+        try (Topics topics = new Topics(job.brokers())) {
             topics.ends(job.in(), job.events());
             Job warmUp = job.warmUp();
             topics.createLike(warmUp.out(), job.in());
             try {
-                new FlinkPeer(warmUp, backend).run(flink);
+                new FlinkPeer(warmUp, backend).run();
             } finally {
                 topics.delete(List.of(warmUp.out()));
             }
-            return new FlinkPeer(job, backend).run(flink);
+            return new FlinkPeer(job, backend).run();
         }
     }
 
     /** Reads the job's records, up to a checkpoint that has them all, and says what that took. */
-    private String run(MiniCluster flink) throws Exception {
+    private String run() throws Exception {
         Meter meter = new Meter(job.events());
         FirstOnly.METER.set(meter);
+        MiniClusterConfiguration cluster = new MiniClusterConfiguration.Builder()
+                .setConfiguration(new Configuration().set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MANAGED))
+                .setNumSlotsPerTaskManager(SLOTS).withRandomPorts().build();
+        // A cluster that goes on holds the state of the job before for a while, which then seems to shrink the next.
         long before = usedHeap();
-        JobGraph graph = graph();
-        JobID id = graph.getJobID();
-        flink.submitJob(graph).get();
-        flink.requestJobResult(id).thenAccept(r -> meter.failed(r.getSerializedThrowable()
-                .map(e -> e.deserializeError(FlinkPeer.class.getClassLoader()))
-                .orElseGet(() -> new IllegalStateException("the job ended before its input"))));
-        meter.awaitAll();
-        // A checkpoint is complete when the sinks have had all that came before it acknowledged.
-        flink.triggerCheckpoint(id, CheckpointType.DEFAULT).get();
-        meter.stop();
+        try (MiniCluster flink = new MiniCluster(cluster)) {
+            flink.start();
+            JobGraph graph = graph();
+            JobID id = graph.getJobID();
+            flink.submitJob(graph).get();
+            flink.requestJobResult(id).thenAccept(r -> meter.failed(r.getSerializedThrowable()
+                    .map(e -> e.deserializeError(FlinkPeer.class.getClassLoader()))
+                    .orElseGet(() -> new IllegalStateException("the job ended before its input"))));
+            meter.awaitAll();
+            // A checkpoint is complete when the sinks have had all that came before it acknowledged.
+            flink.triggerCheckpoint(id, CheckpointType.DEFAULT).get();
+            meter.stop();
+            String result = result(meter, before);
+            flink.cancelJob(id).get();
+            flink.requestJobResult(id).get();
+            return result;
+        }
+    }
+
+    private String result(Meter meter, long before) throws IOException {
         boolean onHeap = backend.equals("hashmap");
-        String result = meter.json(job.peer(), EnvironmentInformation.getVersion(),
+        return meter.json(job.peer(), EnvironmentInformation.getVersion(),
                 onHeap ? usedHeap() - before : StateFolder.tableBytes(tables()),
                 "at least once, checkpoints every " + CHECKPOINTS.toSeconds() + " s, value state with TTL, " + SLOTS
                         + " slots, warmed up; values only, without keys; bytes are of "
                         + (onHeap ? "the heap after a collection" : "RocksDB's tables"));
-        flink.cancelJob(id).get();
-        flink.requestJobResult(id).get();
-        return result;
     }
 
     private static long usedHeap() {
