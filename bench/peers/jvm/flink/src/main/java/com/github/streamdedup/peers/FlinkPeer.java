@@ -2,7 +2,6 @@ package com.github.streamdedup.peers;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import org.apache.flink.api.common.JobID;
@@ -99,7 +98,7 @@ public final class FlinkPeer {
     private String result(Meter meter, long before) throws IOException {
         boolean onHeap = backend.equals("hashmap");
         return meter.json(job.peer(), EnvironmentInformation.getVersion(),
-                onHeap ? usedHeap() - before : StateFolder.tableBytes(tables()),
+                onHeap ? usedHeap() - before : StateFolder.tableBytes(job.tables()),
                 "at least once, checkpoints every " + CHECKPOINTS.toSeconds() + " s, value state with TTL, " + SLOTS
                         + " slots, warmed up; values only, without keys; bytes are of "
                         + (onHeap ? "the heap after a collection" : "RocksDB's tables"));
@@ -110,14 +109,10 @@ public final class FlinkPeer {
         return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
     }
 
-    private Path tables() {
-        return job.state().resolve("tables");
-    }
-
     private JobGraph graph() throws IOException {
         Configuration config = new Configuration();
         config.set(StateBackendOptions.STATE_BACKEND, backend);
-        config.set(RocksDBOptions.LOCAL_DIRECTORIES, tables().toString());
+        config.set(RocksDBOptions.LOCAL_DIRECTORIES, job.tables().toString());
         config.set(CheckpointingOptions.CHECKPOINTS_DIRECTORY, job.state().resolve("checkpoints").toUri().toString());
         config.set(CheckpointingOptions.INCREMENTAL_CHECKPOINTS, true);
         config.set(RestartStrategyOptions.RESTART_STRATEGY, "none");

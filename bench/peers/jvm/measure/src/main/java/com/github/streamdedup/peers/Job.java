@@ -37,6 +37,11 @@ public record Job(String peer, String brokers, String in, String out, long event
         return value;
     }
 
+    /** Where RocksDB is to be; the warm-up's tables, which stay, are not below it. */
+    public Path tables() {
+        return state.resolve("tables");
+    }
+
     /** The same work on the head of the input, into a topic that nobody reads. */
     public Job warmUp() {
         return new Job(peer, brokers, in, out + "-warm-up", Math.min(events, WARM_UP), state.resolve("warm-up"));

@@ -58,7 +58,7 @@ public final class StreamsPeer {
                 topics.delete(List.of(warmUp.out()));
             }
             Meter meter = new StreamsPeer(job, guarantee).run(topics, ends);
-            return meter.json(job.peer(), version(), StateFolder.tableBytes(job.state()),
+            return meter.json(job.peer(), version(), StateFolder.tableBytes(job.tables()),
                     guarantee + ", " + commits + ", window store, " + THREADS
                             + " threads, warmed up; bytes are of RocksDB's tables, without the changelog");
         }
@@ -104,7 +104,7 @@ public final class StreamsPeer {
             config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, COMMIT_MS);
         }
         config.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, THREADS);
-        config.put(StreamsConfig.STATE_DIR_CONFIG, job.state().toString());
+        config.put(StreamsConfig.STATE_DIR_CONFIG, job.tables().toString());
         config.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         return config;
     }
