@@ -82,13 +82,16 @@ func TestCase_OPS_04(t *testing.T) {
 	p := start(t, runArgs(brokers, in, in+"-out", "--capacity", "100k", "--divert-topic", divert, "--on-missing", "divert", "--commit-interval", "5ms")...)
 	address := p.line(t, `serving metrics.* address=(\S+)`)
 	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(records))
-	for i := range records {
-		value := fmt.Appendf(nil, `{"id":%d}`, i/20*20+i%4) // up to five of each
-		if i%10 == 9 {
-			value = []byte("{}")
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			value := fmt.Appendf(nil, `{"id":%d}`, i/20*20+i%4) // up to five of each
+			if i%10 == 9 {
+				value = []byte("{}")
+			}
+			cl.Produce(t.Context(), &kgo.Record{Topic: in, Partition: int32(i % 4), Value: value}, nil)
 		}
-		cl.Produce(t.Context(), &kgo.Record{Topic: in, Partition: int32(i % 4), Value: value}, nil)
 	}
+	write(0, records/2) // the rest when a scrape has seen some of them
 	before, scrapes, between := 0.0, 0, 0
 	for before < records && t.Context().Err() == nil {
 		m := scrape(t, address)
@@ -101,6 +104,9 @@ func TestCase_OPS_04(t *testing.T) {
 		}
 		if verdicts > 0 && verdicts < records {
 			between++
+		}
+		if before == 0 && verdicts > 0 {
+			write(records/2, records)
 		}
 		before = verdicts
 		scrapes++
