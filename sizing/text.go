@@ -91,7 +91,8 @@ func (r Report) writePlan(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%s\tat most, when IDs come faster than planned (--memory-limit, --on-full)\n", name, FormatBytes(*r.ProcessBytesGrown))
 	}
-	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load\n", rounded(r.ExpectedFalsePositivesADay))
+	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load; %s with all generations full\n",
+		rounded(r.ExpectedFalsePositivesADay), rounded(r.FPR*r.Rate*secondsADay))
 	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
 	fmt.Fprintf(t, "events a second\t%s a core\tfrom topic to topic; %s in memory, %.3g cache lines each (%s)\n",
 		rounded2(r.Speed.Kafka), rounded2(r.Speed.Engine), r.LinesPerLookup, r.MeasuredOn)

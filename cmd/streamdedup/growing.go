@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/sizing"
 	"github.com/streamdedup/streamdedup/window"
@@ -39,7 +41,7 @@ func (j *judging) checkGrowing() error {
 // more is what to raise where the filter is full.
 func (j *judging) more() string {
 	if j.whenFull() == window.GrowWhenFull {
-		return "--memory-limit or " + j.amount()
+		return fmt.Sprintf("%s, or --memory-limit where the filter has not grown to %d times its plan", j.amount(), 1+filter.MaxSlabs/2)
 	}
 	return j.amount()
 }

@@ -46,7 +46,7 @@ func (s *runSettings) announce(plan sizing.Plan, growing uint64, stderr io.Write
 	log.Info("plan",
 		"elements", report.Elements, "window", report.Window, "fpr", report.FPR,
 		"partitions", report.Partitions, "bytes_per_partition", report.BytesPerPartition, "bytes", report.Bytes,
-		"process_bytes", report.ProcessBytes, "generation_capacity", report.GenerationCapacity, "flags", report.RunFlags)
+		"process_bytes", report.ProcessBytes, "generation_capacity", report.GenerationCapacity)
 	if s.logFormat == "json" || s.logLevel == "warn" || s.logLevel == "error" {
 		return nil
 	}

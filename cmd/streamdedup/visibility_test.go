@@ -194,7 +194,7 @@ func TestCase_BLOOM_08(t *testing.T) {
 		}
 		stderr := p.stderr.String()
 		alerts["log"] = float64(strings.Count(stderr, `msg="the filter is full`))
-		alerts["log of it"] = float64(strings.Count(stderr, fmt.Sprintf(`raise --memory-limit or --capacity" partition=%s/%d records=`, in, hot)))
+		alerts["log of it"] = float64(strings.Count(stderr, fmt.Sprintf(`raise --capacity, or --memory-limit where the filter has not grown to 16 times its plan" partition=%s/%d records=`, in, hot)))
 		for where, n := range alerts {
 			if want := map[bool]float64{true: 1}[full]; n != want {
 				t.Errorf("--skew %s: %s has %v alerts, want %v", skew, where, n, want)

@@ -85,7 +85,7 @@ func TestRunWarnsOfAFullFilterAndOfAWrongKey(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	stderr := p.stderr.String()
-	full := `level=WARN msg="the filter is full: new IDs pass without being remembered, and so do their repeats: raise --memory-limit or --capacity" partition=` + in + "/0 records="
+	full := `level=WARN msg="the filter is full: new IDs pass without being remembered, and so do their repeats: raise --capacity, or --memory-limit where the filter has not grown to 16 times its plan" partition=` + in + "/0 records="
 	if n := strings.Count(stderr, full); n != 1 {
 		t.Errorf("%d warnings of a full filter, want 1", n)
 	}
