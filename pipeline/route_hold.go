@@ -52,7 +52,7 @@ func (r *Router) hear() {
 	r.foreign = r.foreign[:0]
 	for _, s := range survey.Sources {
 		if l := r.lanes[s.Partition]; l != nil {
-			l.stable = max(l.stable, s.Stable)
+			l.hear(s.Stable)
 		}
 		state, err := ParseRouteState(s.Metadata)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/streamdedup/streamdedup/internal/keys"
@@ -18,7 +19,7 @@ type lane struct {
 	cancel     context.CancelFunc // of the question where it goes on
 	queue      []cargo            // read and not routed
 	paused     bool
-	stable     int64 // the last stable offset, as last heard
+	stable     int64 // the last stable offset, as last heard, or unheard
 	start, now routed
 	told       string // the state that the group has of it
 	moved      bool   // delivered something in the open cycle
@@ -26,6 +27,17 @@ type lane struct {
 	halted     *Stop
 	ending     *Stop // halted once the queue is empty
 	refused    *Refusal
+}
+
+// unheard is the last stable offset of a lane before there is an answer: there may be
+// any number of records to read, and the others wait until it is known.
+const unheard = math.MaxInt64
+
+// hear takes over a last stable offset. It never falls, an answer may come late.
+func (l *lane) hear(stable int64) {
+	if l.stable == unheard || stable > l.stable {
+		l.stable = stable
+	}
 }
 
 // routed is how far a lane is.
@@ -60,7 +72,7 @@ func (r *Router) assign(ctx context.Context, polled Polled) {
 	}
 	for _, a := range polled.Assigned {
 		r.lose(a.Partition)
-		l := &lane{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch}
+		l := &lane{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, stable: unheard}
 		r.lanes[a.Partition] = l
 		r.order = append(r.order, l)
 		slices.SortFunc(r.order, func(a, b *lane) int { return a.name.compare(b.name) })
@@ -169,7 +181,7 @@ func (r *Router) load(batches []*Batch) {
 			}
 		}
 		l.queue = append(l.queue, c)
-		l.stable = max(l.stable, b.Stable)
+		l.hear(b.Stable)
 	}
 }
 

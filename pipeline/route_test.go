@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,41 @@ func TestRouterIsExactThroughAborts(t *testing.T) {
 		p := Partition{"in", 1}
 		g.take(p)
 		g, other = other, g
+		g.give(p)
+	}
+	d.flow(d.end)
+	d.exact(d.end)
+	if n := d.judge(rules()); n > 0 {
+		t.Errorf("%d repeats within the window pass", n)
+	}
+}
+
+// A partition that comes from another instance has a backlog of which nothing is read
+// yet. What waits for it before it is ours waits for it after, too.
+func TestRouterWaitsForWhatItTakesOver(t *testing.T) {
+	d := newDelta(t, 3)
+	backlog(d, rules(), 5000)
+	d.slice = rules().Window.Slice()
+	p := Partition{"in", 1}
+	g := d.join(5, rules(), 0, 1, 2)
+	g.batch[p] = 1
+	cycle := func() {
+		if err := g.router.cycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 50 {
+		cycle() // asks where it goes on
+		for g.router.locates.pending > len(g.router.locates.answers) {
+			runtime.Gosched() // so that it is located at once, and mostly before a new survey
+		}
+		for range 10 {
+			cycle()
+		}
+		g.take(p)
+		for range d.rng.IntN(2 * surveyed) {
+			cycle()
+		}
 		g.give(p)
 	}
 	d.flow(d.end)
