@@ -331,6 +331,37 @@ func TestGroupKeepsItsScope(t *testing.T) {
 	})
 }
 
+// A start that was killed before all partitions of the topic between had begun is no
+// reason to speak of new ones: that topic never gets any.
+func TestStagesKnowNoNewPartitions(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 2)
+		between := RepartitionTopic(s.cfg.Group, s.cfg.In[0])
+		s.unique(5)
+		r := s.startStages(s.cfg)
+		r.judged(10)
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		var begun kadm.TopicsSet
+		begun.Add(between, 1)
+		answers, err := kadm.NewClient(s.client()).DeleteOffsets(ctx(t), s.cfg.Group, begun)
+		if err = errors.Join(err, answers.Error()); err != nil {
+			t.Fatal(err)
+		}
+		log := s.logged()
+		r = s.startStages(s.cfg)
+		s.unique(5)
+		r.judged(10)
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(log.String(), "has partitions that the group has not seen") {
+			t.Errorf("partitions that had not begun are taken for new ones:\n%s", log)
+		}
+	})
+}
+
 // What someone else writes between the stages stops the partition by name.
 func TestForeignRecordBetweenTheStages(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {

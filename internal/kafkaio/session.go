@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		admin.Close()
 		return nil, err
 	}
-	if !cfg.routes { // there no ID moves
+	if !cfg.routes && cfg.source == "" { // with two stages no ID moves
 		s.newPartitions(ctx)
 	}
 	s.watcher, s.trimmer = s.watch(), s.trimLogs()
