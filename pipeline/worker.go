@@ -114,7 +114,7 @@ func (w *worker) firstTouch(newSet func() (filter.Set, error)) func() (filter.Se
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runtime.LockOSThread() // and never unlocks it: the thread ends with this
+			runtime.LockOSThread()  // and never unlocks it: the thread ends with this
 			_ = affinity.Pin(w.cpu) // it could be pinned before; elsewhere memory is only farther
 			set, err = guarded(newSet)
 		}()
