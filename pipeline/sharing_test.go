@@ -18,18 +18,18 @@ func TestWorkersShareNothingWritten(t *testing.T) {
 			for i := range workers {
 				workers[i] = newOwned(t, keys)
 			}
-			all := map[uintptr]string{}
+			all := map[uintptr]lying{}
 			shared := map[uintptr][lineBytes]byte{}
 			for _, w := range workers {
 				w.judge(0) // what they allocate when they begin they have
 			}
 			for _, w := range workers {
-				for line, name := range reach(w) {
-					if _, is := all[line]; is {
+				for line, here := range reach(w) {
+					if before, is := all[line]; is {
 						shared[line] = *lineAt(line)
-						name = all[line] + ", " + name
+						here = lying{before.name + ", " + here.name, before.bytes | here.bytes}
 					}
-					all[line] = name
+					all[line] = here
 				}
 			}
 			if len(all) < 1000 || len(shared) == 0 {
@@ -41,8 +41,11 @@ func TestWorkersShareNothingWritten(t *testing.T) {
 				}
 			}
 			for line, was := range shared {
-				if *lineAt(line) != was {
-					t.Errorf("written and shared: a line of %s", all[line])
+				// What else lies in the line is nobody's here: it belongs to the test.
+				for i, now := range *lineAt(line) {
+					if all[line].bytes>>i&1 != 0 && now != was[i] {
+						t.Errorf("written and shared: byte %d of a line of %s", i, all[line].name)
+					}
 				}
 			}
 			t.Logf("%d lines of cache, of which %d are shared", len(all), len(shared))
@@ -90,9 +93,15 @@ func (o *owned) judge(n int) {
 // lineAt is a line of cache, which may begin before the object that lies in it.
 func lineAt(line uintptr) *[lineBytes]byte { return *(**[lineBytes]byte)(unsafe.Pointer(&line)) }
 
+// lying is what lies in a line of cache, and the set of the bytes that it takes.
+type lying struct {
+	name  string
+	bytes uint64
+}
+
 // reach is the lines of cache that can be reached from a worker, and what lies in each.
-func reach(o *owned) map[uintptr]string {
-	w := walk{lines: map[uintptr]string{}, seen: map[object]bool{}}
+func reach(o *owned) map[uintptr]lying {
+	w := walk{lines: map[uintptr]lying{}, seen: map[object]bool{}}
 	w.pointer(reflect.ValueOf(o.in), "ring")
 	w.pointer(reflect.ValueOf(o.out), "ring")
 	w.pointer(reflect.ValueOf(o.shard), "shard")
@@ -102,7 +111,7 @@ func reach(o *owned) map[uintptr]string {
 // walk follows every pointer, slice and interface. Maps, channels and what functions hold
 // it cannot look into, and text is no matter: nobody writes it, or reads it all the time.
 type walk struct {
-	lines map[uintptr]string
+	lines map[uintptr]lying
 	seen  map[object]bool
 }
 
@@ -119,8 +128,10 @@ func (w *walk) add(p unsafe.Pointer, size uintptr, name string, typ reflect.Type
 		return false
 	}
 	w.seen[key] = true
-	for line := uintptr(p) &^ (lineBytes - 1); line < uintptr(p)+size; line += lineBytes {
-		w.lines[line] = name
+	begin, end := uintptr(p), uintptr(p)+size
+	for line := begin &^ (lineBytes - 1); line < end; line += lineBytes {
+		first, after := max(begin, line)-line, min(end, line+lineBytes)-line
+		w.lines[line] = lying{name, w.lines[line].bytes | ^uint64(0)>>(lineBytes-after+first)<<first}
 	}
 	return true
 }
