@@ -117,15 +117,35 @@ func (s *Session) hasRival(ctx context.Context) (bool, error) {
 // rebalance that is being prepared has not taken any yet. It fails when another
 // process is what we are: to join again would take the name back from it.
 func (s *Session) stillMember(ctx context.Context) (bool, error) {
+	as, _ := s.client().GroupMetadata()
 	err := persist(ctx, func() error { return s.identify(ctx) })
 	if err == nil || errors.Is(err, kerr.RebalanceInProgress) {
 		return true, nil
 	}
 	if errors.Is(err, kerr.FencedInstanceID) {
+		if s.joinedAgain(ctx, as) {
+			return false, nil
+		}
 		return false, s.fenced(err)
 	}
 	if isFinal(err) {
 		return false, nil
 	}
 	return false, fmt.Errorf("ask group %q whether we are a member: %w", s.cfg.Group, err)
+}
+
+// joinedAgain is whether the member that has our name is our own client: one that was
+// thrown out joins anew by itself, as another member, and may still wait for the answer,
+// which comes when all members have heard of it by a heartbeat.
+func (s *Session) joinedAgain(ctx context.Context, as string) bool {
+	patience := rivalPatience + heartbeat(s.cfg.SessionTimeout)
+	for began, try := time.Now(), 0; time.Since(began) < patience; try++ {
+		if id, _ := s.client().GroupMetadata(); id != "" && id != as {
+			return true
+		}
+		if pause(ctx, backoff(try)) != nil {
+			return false
+		}
+	}
+	return false
 }
