@@ -466,6 +466,11 @@ func TestRestoreRefusesAnotherInput(t *testing.T) {
 		s.remake(s.cfg.In[0], 1, nil)
 		s.writer = s.client(kgo.RecordPartitioner(kgo.ManualPartitioner())) // the old one knows the old topic
 		s.unique(60)
+		until(t, "the broker knows of the records in the new topic", func() bool {
+			ends, err := kadm.NewClient(s.client()).ListEndOffsets(ctx(t), s.cfg.In[0])
+			at, is := ends.Lookup(s.cfg.In[0], 0)
+			return err == nil && is && at.Err == nil && at.Offset >= 60
+		})
 		err := s.start().ended()
 		if !errors.Is(err, errOtherInput) || !strings.Contains(hintOf(err), "state reset") || !strings.Contains(err.Error(), s.cfg.In[0]+"/0") {
 			t.Errorf("start on a topic that was made anew: %v (hint %q)", err, hintOf(err))
