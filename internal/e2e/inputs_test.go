@@ -132,7 +132,7 @@ func TestNewPartitions(t *testing.T) {
 		}
 	}
 	s.partitions = 2
-	s.awaitPartition(1)
+	s.awaitPartition(1, s.out)
 	s.ids(1, "a", "b", "a")
 	s.ids(0, "a", "c")
 	refused := s.run("start=latest")
@@ -145,17 +145,20 @@ func TestNewPartitions(t *testing.T) {
 	s.check()
 }
 
-// awaitPartition waits until a new partition of the input can be written.
-func (s *scene) awaitPartition(p int32) {
+// awaitPartition waits until a new partition of the input, and of other topics that got
+// one, can be written.
+func (s *scene) awaitPartition(p int32, others ...string) {
 	s.t.Helper()
-	await(s.t, fmt.Sprintf("partition %d is served", p), func() bool {
-		ends, err := s.admin.ListEndOffsets(s.ctx(), s.in)
-		if err != nil {
-			return false
-		}
-		end, ok := ends.Lookup(s.in, p)
-		return ok && end.Err == nil
-	}, nil)
+	for _, topic := range append(others, s.in) {
+		await(s.t, fmt.Sprintf("partition %d of %s is served", p, topic), func() bool {
+			ends, err := s.admin.ListEndOffsets(s.ctx(), topic)
+			if err != nil {
+				return false
+			}
+			end, ok := ends.Lookup(topic, p)
+			return ok && end.Err == nil
+		}, nil)
+	}
 	s.client.PurgeTopicsFromClient(s.in) // what it knew of the topic is old
 }
 
