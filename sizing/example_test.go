@@ -76,11 +76,15 @@ func ExampleReport_WriteText() {
 	// restore after a start       5.9s                      from a checkpoint; 1m41s from the changelog alone
 	//
 	// This plan: all generations get equal shares of the IDs; one partition
-	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1 --on-full pass
+	//   streamdedup run --brokers 127.0.0.1:19092 --in clicks --out clicks-unique --create-topics --group dedup --key json:event_id \
+	//     --capacity 1000000000 --window 24h --fpr 0.01 --peak 1 --skew 1 --on-full pass
 	//
-	// With the defaults of run: a generation may get 2 times its share of the IDs; one partition
+	// With the default peak and skew: a generation may get 2 times its share of the IDs; one partition
 	//   4.22 GB (3.93 GiB), 2 times as much
-	//   streamdedup run --capacity 1000000000 --window 24h --fpr 0.01
+	//   streamdedup run --brokers 127.0.0.1:19092 --in clicks --out clicks-unique --create-topics --group dedup --key json:event_id \
+	//     --capacity 1000000000 --window 24h --fpr 0.01
+	//
+	// Brokers, topics, group and key are those of the README's first steps: put yours in their place.
 	//
 	//                                             bits per ID  filters             cache lines per new ID
 	//   one classic filter, no window (7 hashes)  9.585        1.20 GB (1.12 GiB)  -

@@ -39,3 +39,16 @@ func TestReadmeShowsTheBitsThatArePlanned(t *testing.T) {
 		}
 	}
 }
+
+// The line that size prints is that of the README's first steps, so that it runs there
+// as it is.
+func TestReadmeRunsTheLineThatIsPrinted(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	oneLine := strings.ReplaceAll(string(readme), " \\\n  ", " ")
+	if want := "build/bin/" + exampleRun + " "; !strings.Contains(oneLine, want) {
+		t.Errorf("README.md does not have %q", want)
+	}
+}

@@ -215,7 +215,7 @@ func TestReport_WriteText(t *testing.T) {
 	}
 	for _, want := range []string{
 		"at most 0.0001% of", "each of 12 partitions", "3.00 GB (2.79 GiB) a day", "9.00 GB (8.38 GiB)",
-		"2.5 times as much", "streamdedup run " + r.RunFlags + "\n", "streamdedup run " + r.RunDefaults.RunFlags + "\n",
+		"2.5 times as much", exampleRun + " \\\n    " + r.RunFlags + "\n", exampleRun + " \\\n    " + r.RunDefaults.RunFlags + "\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, b.String())

@@ -12,7 +12,14 @@ import (
 type Details struct {
 	Overloads bool // what happens at more than the planned rate
 	Elsewhere bool // what the same IDs take in other things
+	// Command is the whole line that makes a plan of these flags. Nil is one of run, with
+	// the names of the README's first steps.
+	Command func(planFlags string) string
 }
+
+// exampleRun is what run is told besides a plan, in the names of the README's first
+// steps: a line that lacks them cannot be pasted.
+const exampleRun = "streamdedup run --brokers 127.0.0.1:19092 --in clicks --out clicks-unique --create-topics --group dedup --key json:event_id"
 
 // WriteText writes the report as a table for people, without details.
 func (r Report) WriteText(w io.Writer) error { return r.WriteDetails(w, Details{}) }
@@ -24,7 +31,7 @@ func (r Report) WriteDetails(w io.Writer, d Details) error {
 	r.writeHeading(&b)
 	r.writeRedelivery(&b)
 	r.writePlan(&b)
-	r.writeRun(&b)
+	r.writeRun(&b, d.Command)
 	r.writeComparison(&b)
 	if d.Overloads {
 		r.writeOverloads(&b)
@@ -106,11 +113,18 @@ func (r Report) writePlan(w io.Writer) {
 
 // writeRun says how run makes this plan, and what it makes of the same elements by
 // itself: a calculation with no room to spare is not what one wants to operate.
-func (r Report) writeRun(w io.Writer) {
-	fmt.Fprintf(w, "This plan: %s\n  streamdedup run %s\n", room(r.Peak, r.Skew, r.Partitions), r.RunFlags)
+func (r Report) writeRun(w io.Writer, command func(planFlags string) string) {
+	example := command == nil
+	if example {
+		command = func(planFlags string) string { return exampleRun + " \\\n    " + planFlags }
+	}
+	fmt.Fprintf(w, "This plan: %s\n  %s\n", room(r.Peak, r.Skew, r.Partitions), command(r.RunFlags))
 	if d := r.RunDefaults; d != nil {
-		fmt.Fprintf(w, "\nWith the defaults of run: %s\n  %s, %.3g times as much\n  streamdedup run %s\n",
-			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), d.RunFlags)
+		fmt.Fprintf(w, "\nWith the default peak and skew: %s\n  %s, %.3g times as much\n  %s\n",
+			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), command(d.RunFlags))
+	}
+	if example {
+		fmt.Fprintln(w, "\nBrokers, topics, group and key are those of the README's first steps: put yours in their place.")
 	}
 	fmt.Fprintln(w)
 }

@@ -193,6 +193,7 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 	if err != nil {
 		return err
 	}
+	s.details.Command = s.from.command
 	part := surveyPart{
 		From: m.name, Partial: m.partial, Report: report,
 		Proposal: proposalPart{sizing.FormatDuration(proposal.Window), proposal}, Command: s.from.command(sized.RunFlags),
