@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,8 +156,9 @@ func TestCase_OPS_09(t *testing.T) {
 	code, page := get(t, address, "/healthz")
 	want := "alive\n" + "group g-" + in + "-out, instance a: " + in + " to " + in + "-out, deduplicated by json:id within 7d\n" +
 		"ready: 1 partition\n" +
-		"memory: 100% of the window is known\n" +
+		"memory: 100% of the window is known, 0 new IDs not learned since the start at TIME\n" +
 		"recently: 4 records, 25.0% without an ID, 0.0% malformed before it, 0.0% ahead of the clock\n"
+	page = regexp.MustCompile(`start at 20\S+Z`).ReplaceAllString(page, "start at TIME")
 	if code != http.StatusOK || page != want {
 		t.Errorf("/healthz: %d\n%swant\n%s", code, page, want)
 	}
@@ -414,6 +416,39 @@ func TestClashingIDsShow(t *testing.T) {
 		}
 		if n := strings.Count(p.stderr.String(), "audited records have the ID of an earlier one and another value"); n != map[bool]int{false: 1}[alike] {
 			t.Errorf("alike: %v: the log says it %d times", alike, n)
+		}
+	}
+}
+
+// A full filter's unlearned IDs are on the page beside the window that it knows. A
+// process that starts counts its own, and says since when.
+func TestUnlearnedIDsShow(t *testing.T) {
+	t.Parallel()
+	const ids = 5000
+	brokers := kafkatest.Fake(t).ListenAddrs()
+	in := kafkatest.Topic(t, brokers, 1, nil)
+	args := runArgs(brokers, in, in+"-out", "--capacity", "1000", "--peak", "1", "--skew", "1", "--on-full", "pass")
+	said := regexp.MustCompile(`\nmemory: 100% of the window is known, (\d+) new IDs not learned since the start at (20\S+Z)`)
+	for _, records := range []int{ids, 1} {
+		began := time.Now().Truncate(time.Second) // as the page says it
+		send(t, brokers, in, records, func(i int) (int32, string) { return 0, fmt.Sprintf(`{"id":%d}`, i) })
+		p := start(t, args...)
+		address := p.line(t, `serving metrics.* address=(\S+)`)
+		m := awaitCounted(t, address, float64(records))
+		_, page := get(t, address, "/healthz")
+		found := said.FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("/healthz does not say what was not learned:\n%s", page)
+		}
+		n := m.sum("streamdedup_marks_total", "mark=unlearned")
+		if found[1] != strconv.Itoa(int(n)) || (n > 0) != (records == ids) {
+			t.Errorf("of %d records %v were not learned, /healthz says %s", records, n, found[1])
+		}
+		if at, err := time.Parse(time.RFC3339, found[2]); err != nil || at.Before(began) || at.After(time.Now()) {
+			t.Errorf("a process that was started after %v says it was at %s", began, found[2])
+		}
+		if code := p.end(); code != exitOK {
+			t.Fatalf("exit code %d after a stop, want 0", code)
 		}
 	}
 }

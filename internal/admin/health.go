@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -206,7 +207,7 @@ func page(about string, m *Metrics) string {
 		lines = append(lines, "ready: "+partitions(len(s.Partitions)))
 	}
 	if covered, known := leastCoverage(s); known {
-		lines = append(lines, fmt.Sprintf("memory: %.0f%% of the window is known", 100*covered))
+		lines = append(lines, fmt.Sprintf("memory: %.0f%% of the window is known, %s", 100*covered, m.unlearned(s)))
 	}
 	if c := m.recent.counts(); c.In > 0 {
 		lines = append(lines, fmt.Sprintf("recently: %d records, %.1f%% without an ID, %.1f%% malformed before it, %.1f%% ahead of the clock",
@@ -216,6 +217,18 @@ func page(about string, m *Metrics) string {
 		lines = append(lines, "warning: "+w.Text)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// unlearned says how many IDs the memory lacks although it knows the window they came in.
+// What is stored of a partition does not count them, so it is since the start, and for
+// none, too: they may have been before.
+func (m *Metrics) unlearned(s *pipeline.Snapshot) string {
+	n := s.Counts.Marked(pipeline.Unlearned)
+	text := fmt.Sprintf("%d new IDs not learned since the start at %s", n, m.start.UTC().Format(time.RFC3339))
+	if n > 0 {
+		text += ": the filter was full, and repeats of them pass"
+	}
+	return text
 }
 
 // alive is the first line: the process lives, but a partition that goes no further

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"net/http"
 	"strings"
 	"testing"
@@ -90,6 +91,27 @@ func TestEveryCheckShows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A window that is known, but for what came while the filter was full, is said to be
+// that: since the start, which is as far as the count goes.
+func TestHealthzCountsWhatWasNotLearned(t *testing.T) {
+	t.Parallel()
+	for n, end := range map[uint64]string{0: "\n", 1234: ": the filter was full, and repeats of them pass\n"} {
+		s := busy()
+		m := watching(s)
+		for bit := pipeline.Marks(1); bit != 0; bit <<= 1 { // of all marks only one is meant
+			if bit != pipeline.Unlearned {
+				s.Counts.Marks[bits.TrailingZeros8(uint8(bit))] = 77
+			}
+		}
+		s.Counts.Marks[bits.TrailingZeros8(uint8(pipeline.Unlearned))] = n
+		m.start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
+		want := fmt.Sprintf("\nmemory: 25%% of the window is known, %d new IDs not learned since the start at 2026-01-02T02:04:05Z%s", n, end)
+		if _, body := get(t, handler("", m), "/healthz", here); !strings.Contains(body, want) {
+			t.Errorf("/healthz does not say %q:\n%s", want, body)
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ func (s *Source) notCopied() uint64 {
 
 // Metrics are the figures of one engine. It is safe for concurrent use.
 type Metrics struct {
+	start    time.Time
 	source   atomic.Pointer[Source]
 	recent   recent
 	registry *prometheus.Registry
@@ -69,7 +70,7 @@ type Metrics struct {
 // NewMetrics makes metrics in a registry of their own. They are those of an
 // engine that has done nothing until there is one to watch.
 func NewMetrics() *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{start: time.Now(), registry: prometheus.NewRegistry()}
 	with := promauto.With(m.registry)
 	histogram := func(name, help string, from float64) prometheus.Histogram {
 		return with.NewHistogram(prometheus.HistogramOpts{
