@@ -35,8 +35,33 @@ type copying struct {
 	rotation uint64
 	loads    [filter.Generations]uint64 // by age at that rotation
 	slabs    uint64                     // how often their number had changed
-	at, end  uint64                     // of the body
+	at, end  uint64                     // of the filter's body
 	out      *bodyWriter
+
+	sampleAt, sampleEnd uint64 // parts of the audit's sample, which follows the body
+	sampleBytes         uint64 // that were copied of it
+}
+
+// whole is whether all of it is copied.
+func (c *copying) whole() bool { return c.at == c.end && c.sampleAt == c.sampleEnd }
+
+// step is the next one, into buf.
+func (c *copying) step(buf []byte) task {
+	if c.at < c.end {
+		return task{op: opCopy, shard: c.part.shard, buf: buf, from: c.at, to: min(c.end, c.at+copyStep)}
+	}
+	return task{op: opCopySample, shard: c.part.shard, buf: buf, from: c.sampleAt}
+}
+
+// stepped takes note of a step that was done.
+func (c *copying) stepped(t *task) {
+	if t.op == opCopy {
+		c.at = t.to
+	} else {
+		c.sampleAt = t.to
+		c.sampleBytes += uint64(len(t.buf))
+	}
+	c.out.write(t.buf)
 }
 
 // checkpoint goes on with the checkpoint that is being made, or begins the next
@@ -84,7 +109,8 @@ func (e *Engine) beginCheckpoint() {
 		part: due, began: due.checkpointed,
 		begin: due.shard.Next(), logBegin: due.logged,
 		rotation: due.shard.State().Window.Rotation, loads: due.stats().Loads,
-		slabs: due.shard.slabs(), end: due.shard.set.BodyBytes(), out: startBodyWriter(e.cfg.Checkpoints, due.name),
+		slabs: due.shard.slabs(), end: due.shard.set.BodyBytes(), sampleEnd: due.shard.sample.parts(),
+		out: startBodyWriter(e.cfg.Checkpoints, due.name),
 	}
 }
 
@@ -95,7 +121,7 @@ func (e *Engine) copyOne() bool {
 		e.checkpointed(c, err)
 		return false
 	}
-	if c.at == c.end {
+	if c.whole() {
 		return false // the disk has it to end
 	}
 	if c.part.shard.slabs() != c.slabs {
@@ -112,22 +138,18 @@ func (e *Engine) copyOne() bool {
 	if buf == nil {
 		return false
 	}
-	to := min(c.end, c.at+copyStep)
-	c.part.worker.in.put(task{op: opCopy, shard: c.part.shard, buf: buf[:0], from: c.at, to: to})
+	c.part.worker.in.put(c.step(buf[:0]))
 	t := c.part.worker.out.take()
 	e.result(t)
 	if t.err != nil {
 		e.stopCopying(t.err)
 		return false
 	}
-	c.at = to
-	c.out.write(t.buf)
-	if c.at == c.end {
+	c.stepped(&t)
+	if c.whole() {
 		head := c.head()
 		c.part.checkpointNext = head.Next
-		sample := c.part.shard.sample.appendTo(nil)
-		head.BodyBytes += uint64(len(sample))
-		c.out.finish(&head, sample)
+		c.out.finish(&head)
 	}
 	return true
 }
@@ -136,6 +158,7 @@ func (e *Engine) copyOne() bool {
 // meanwhile is in the changelog from the beginning on, and is counted there.
 func (c *copying) head() CheckpointHead {
 	head := c.part.shard.checkpointHead()
+	head.BodyBytes += c.sampleBytes
 	head.Begin, head.LogBegin, head.LogEnd = c.begin, c.logBegin, c.part.logged
 	if passed := head.State.Window.Rotation - c.rotation; passed < filter.Generations {
 		copy(head.Added[passed:], c.loads[:])
@@ -176,7 +199,7 @@ func (e *Engine) forgetCopy(p *part) {
 		return
 	}
 	e.copying = nil
-	if c.at < c.end {
+	if !c.whole() {
 		c.out.abort()
 	}
 	e.left = append(e.left, c.out)
@@ -186,7 +209,6 @@ func (e *Engine) forgetCopy(p *part) {
 type bodyWriter struct {
 	full, free chan []byte
 	head       chan *CheckpointHead
-	sample     []byte // once there is a head
 	done       chan struct{}
 	err        error // once done is closed
 }
@@ -226,10 +248,6 @@ func (w *bodyWriter) run(to Checkpoints, p Partition) error {
 		out.Abort()
 		return errGivenUp
 	}
-	if _, err := out.Write(w.sample); err != nil {
-		out.Abort()
-		return err
-	}
 	return out.Finish(head)
 }
 
@@ -246,8 +264,7 @@ func (w *bodyWriter) buffer() []byte {
 // write takes a buffer that came from buffer, so there is room for it.
 func (w *bodyWriter) write(buf []byte) { w.full <- buf }
 
-func (w *bodyWriter) finish(h *CheckpointHead, sample []byte) {
-	w.sample = sample
+func (w *bodyWriter) finish(h *CheckpointHead) {
 	close(w.full)
 	w.head <- h
 }

@@ -246,8 +246,7 @@ func compareSample(t *testing.T, s *Shard, m auditModel, ids []string, now int64
 	n := 0
 	for _, id := range ids {
 		h, _ := s.extractor.Hash(&Record{Value: fmt.Appendf(nil, `{"id":%q}`, id)})
-		slot, is := s.sample.find(h)
-		is = is && s.sample.age(s.sample.table[slot]) < filter.Generations
+		is := s.sample.remembers(s.sample.table.get(h))
 		if want := m.live(id, floorDiv(now, m.slice)); is != want {
 			t.Fatalf("%s is remembered: %v, want %v", id, is, want)
 		}
@@ -342,7 +341,7 @@ func TestRestoredSample(t *testing.T) {
 		s.Commit()
 		if from == 200 { // the last change comes after it
 			head = s.checkpointHead()
-			body, sample = s.copyBody(nil, 0, head.BodyBytes), s.sample.appendTo(nil)
+			body, sample = s.copyBody(nil, 0, head.BodyBytes), storedSample(s)
 			copy(head.Added[:], loadsOf(s))
 		}
 	}
@@ -405,6 +404,16 @@ func TestRestoredSample(t *testing.T) {
 	}
 }
 
+// storedSample is the stored form, made in steps that are as small as they can be.
+func storedSample(s *Shard) (stored []byte) {
+	for part := uint64(0); part < s.sample.parts(); {
+		var step []byte
+		step, part = s.sample.appendFrom(nil, part)
+		stored = append(stored, step...)
+	}
+	return stored
+}
+
 func loadsOf(s *Shard) []uint64 { loads := s.Stats().Loads; return loads[:] }
 
 // A damaged sample is refused, as a damaged filter is.
@@ -413,7 +422,7 @@ func TestLoadSampleRefuses(t *testing.T) {
 	for _, id := range idsInSample(s, 3) {
 		s.Process(batchOf(s.Next(), fmt.Sprintf(`{"id":%q}`, id)))
 	}
-	good := s.sample.appendTo(nil)
+	good := storedSample(s)
 	if len(good) != 8+3*storedIDBytes {
 		t.Fatalf("3 IDs take %d bytes", len(good))
 	}

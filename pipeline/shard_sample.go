@@ -24,7 +24,6 @@ const (
 	sampleFrom = (sampleOneOf - 1) << (64 - 10)
 	// minSampleLimit keeps small filters from a sample that is always full.
 	minSampleLimit = 1024
-	minSampleTable = 64
 )
 
 // isSampled is whether the sample has a hash when it is learned.
@@ -39,12 +38,11 @@ type sampledID struct {
 	value uint32
 }
 
-// sample is an exact record of the sampled hashes that a window remembers. Its table
-// has linear probing and no marks of what was deleted. It has one owner.
+// sample is an exact record of the sampled hashes that a window remembers. It has one
+// owner.
 type sample struct {
 	limit int // of live IDs
-	table []sampledID
-	used  int // slots taken, also by IDs that are forgotten
+	table sampleTable
 
 	sampleCore                // the state apart from the table
 	base       sampleCore     // what it was at the last commit
@@ -74,8 +72,11 @@ type replaced struct {
 // It has room for half as many again as is to be expected.
 func newSample(generationCapacity uint64) sample {
 	const perGeneration = sampleOneOf / filter.Generations
-	limit := int(max(minSampleLimit, min(generationCapacity/perGeneration, 1<<30)*3/2))
-	return sample{limit: limit, undo: make([]replaced, 0, apart)}
+	expected := int(min(generationCapacity/perGeneration, 1<<30))
+	return sample{
+		limit: max(minSampleLimit, expected*3/2), table: newSampleTable(expected),
+		undo: make([]replaced, 0, apart),
+	}
 }
 
 // audit judges what the filter said of the first n records of the chunk, which
@@ -119,11 +120,17 @@ func (a *sample) advance(rotation uint64) {
 // on it is forgotten.
 func (a *sample) age(e sampledID) uint32 { return uint32(a.rotation) - e.rotation }
 
+// remembers is whether e is an ID, and not forgotten.
+func (a *sample) remembers(e sampledID) bool { return e.hash != 0 && a.age(e) < filter.Generations }
+
+// put notes e. What a rollback would bring back is not left out.
+func (a *sample) put(e sampledID) { a.table.put(e, uint32(a.base.rotation)) }
+
 // judge counts what the filter said of a record with a sampled hash.
 func (a *sample) judge(h filter.Hash, value uint32, ages uint8, counts *Audit) {
-	slot, is := a.find(h)
-	seen := is && a.age(a.table[slot]) < filter.Generations
-	if seen && ages != 0 && a.table[slot].value != 0 && a.table[slot].value != value {
+	e := a.table.get(h)
+	seen := a.remembers(e)
+	if seen && ages != 0 && e.value != 0 && e.value != value {
 		counts.Clashes++
 	}
 	if a.known > 0 && a.rotation < a.known+filter.Sealed {
@@ -140,22 +147,16 @@ func (a *sample) judge(h filter.Hash, value uint32, ages uint8, counts *Audit) {
 
 // learn notes that the filling generation has learned a sampled hash.
 func (a *sample) learn(h filter.Hash, value uint32) {
-	a.reserve()
-	slot, is := a.find(h)
-	e := &a.table[slot]
-	was := *e
-	if is && a.age(was) < filter.Generations { // it learned a repeat, see [window.Config]
+	was := a.table.get(h)
+	if a.remembers(was) { // it learned a repeat, see [window.Config]
 		a.live[a.age(was)]--
 		value = was.value
 	} else if a.ids() >= a.limit {
 		a.known = a.rotation + 1
 		return
 	}
-	if !is {
-		a.used++
-	}
 	a.undo = append(a.undo, replaced{h, was})
-	*e = sampledID{hash: h, rotation: uint32(a.rotation), value: value}
+	a.put(sampledID{hash: h, rotation: uint32(a.rotation), value: value})
 	a.live[0]++
 }
 
@@ -166,61 +167,6 @@ func (a *sample) ids() int {
 		n += of
 	}
 	return int(n)
-}
-
-// home is where a hash is looked for first. Its own lowest bits are as good as any:
-// the choice of the sample binds others.
-func (a *sample) home(h filter.Hash) int { return int(uint64(h) & uint64(len(a.table)-1)) }
-
-// find is the slot of h, or the empty one where it would be.
-func (a *sample) find(h filter.Hash) (slot int, is bool) {
-	if len(a.table) == 0 {
-		return 0, false
-	}
-	slot = a.home(h)
-	for a.table[slot].hash != 0 && a.table[slot].hash != h {
-		slot = (slot + 1) & (len(a.table) - 1)
-	}
-	return slot, a.table[slot].hash == h
-}
-
-// reserve makes room for one more in a table that is at most three quarters full.
-func (a *sample) reserve() {
-	if (a.used+1)*4 <= len(a.table)*3 {
-		return
-	}
-	for slot := 0; slot < len(a.table); {
-		// What a rollback would bring back stays.
-		if e := a.table[slot]; e.hash != 0 && int32(uint32(a.base.rotation)-e.rotation) >= filter.Generations {
-			a.remove(slot) // which may bring another into the slot
-			continue
-		}
-		slot++
-	}
-	if a.used*2 <= len(a.table) && len(a.table) > 0 {
-		return
-	}
-	before := a.table
-	a.table = make([]sampledID, max(minSampleTable, 2*len(before)))
-	for _, e := range before {
-		if e.hash != 0 {
-			slot, _ := a.find(e.hash)
-			a.table[slot] = e
-		}
-	}
-}
-
-// remove empties a slot, and closes the gap that it would be for those behind it.
-func (a *sample) remove(slot int) {
-	a.used--
-	mask := len(a.table) - 1
-	for next := (slot + 1) & mask; a.table[next].hash != 0; next = (next + 1) & mask {
-		if (next-a.home(a.table[next].hash))&mask >= (next-slot)&mask {
-			a.table[slot] = a.table[next]
-			slot = next
-		}
-	}
-	a.table[slot] = sampledID{}
 }
 
 // seal, commit and rollback are those of the window.
@@ -238,11 +184,10 @@ func (a *sample) commit() {
 
 func (a *sample) rollback() {
 	for i := len(a.undo) - 1; i >= 0; i-- {
-		slot, _ := a.find(a.undo[i].hash)
-		if a.undo[i].was.hash == 0 {
-			a.remove(slot)
+		if was := a.undo[i].was; was.hash == 0 {
+			a.table.remove(a.undo[i].hash)
 		} else {
-			a.table[slot] = a.undo[i].was
+			a.put(was)
 		}
 	}
 	a.undo, a.sealed = a.undo[:0], a.sealed[:0]

@@ -23,18 +23,34 @@ import (
 
 const storedIDBytes = 16
 
-// appendTo appends the stored form.
-func (a *sample) appendTo(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, a.known)
-	for _, e := range a.table {
-		if e.hash != 0 && a.age(e) < filter.Generations {
-			b = binary.LittleEndian.AppendUint64(b, uint64(e.hash))
-			b = binary.LittleEndian.AppendUint32(b, e.rotation)
-			b = binary.LittleEndian.AppendUint32(b, e.value)
+// appendFrom appends the stored form from a part of the table on, as much as b has room
+// for, and returns the part that is next: there are no more at the table's end. It
+// appends at least one part, and with the first what comes before the IDs.
+//
+// What is learned between two of its steps may be missing. The changelog brings it back,
+// as it does for the filter's body.
+func (a *sample) appendFrom(b []byte, part uint64) (appended []byte, next uint64) {
+	if part == 0 {
+		b = binary.LittleEndian.AppendUint64(b, a.known)
+	}
+	for first := part; part < a.parts(); part++ {
+		p := &a.table.parts[part]
+		if part > first && cap(b)-len(b) < p.used*storedIDBytes {
+			break
+		}
+		for _, e := range p.slots {
+			if a.remembers(e) {
+				b = binary.LittleEndian.AppendUint64(b, uint64(e.hash))
+				b = binary.LittleEndian.AppendUint32(b, e.rotation)
+				b = binary.LittleEndian.AppendUint32(b, e.value)
+			}
 		}
 	}
-	return b
+	return b, part
 }
+
+// parts is how many the table has, always.
+func (a *sample) parts() uint64 { return uint64(len(a.table.parts)) }
 
 // load takes a stored form, before anything is refilled. There is none where r has
 // ended: the first versions wrote none.
@@ -61,7 +77,7 @@ func (a *sample) load(r io.Reader) (stored bool, err error) {
 		if !isSampled(e.hash) {
 			return false, fmt.Errorf("load sample: no sample has hash %x", e.hash)
 		}
-		a.put(e)
+		a.refillOne(e)
 	}
 }
 
@@ -70,40 +86,39 @@ func (a *sample) load(r io.Reader) (stored bool, err error) {
 func (a *sample) refill(rotation uint64, hashes []filter.Hash) {
 	for _, h := range hashes {
 		if isSampled(h) {
-			a.put(sampledID{hash: h, rotation: uint32(rotation)})
+			a.refillOne(sampledID{hash: h, rotation: uint32(rotation)})
 		}
 	}
 }
 
-// put takes one ID, unless it has it from a later generation.
-func (a *sample) put(e sampledID) {
-	if a.used >= a.limit {
+// refillOne takes one ID, unless it has it from a later generation.
+func (a *sample) refillOne(e sampledID) {
+	if a.table.used >= a.limit {
 		return
 	}
-	a.reserve()
-	slot, is := a.find(e.hash)
-	switch at := &a.table[slot]; {
-	case !is:
-		*at = e
-		a.used++
-	case int32(e.rotation-at.rotation) > 0:
+	if at := a.table.get(e.hash); at.hash != 0 {
+		if int32(e.rotation-at.rotation) <= 0 {
+			return
+		}
 		if e.rotation-at.rotation < filter.Generations {
 			e.value = at.value // a repeat was learned: the first copy is the same
 		}
-		*at = e
 	}
+	a.put(e)
 }
 
 // refilled ends the refilling: the window is at rotation. Whole says that it has
 // learned nothing else.
 func (a *sample) refilled(rotation uint64, whole bool) {
 	a.sampleCore = sampleCore{rotation: rotation, known: a.known}
-	if !whole || a.used >= a.limit {
+	if !whole || a.table.used >= a.limit {
 		a.known = rotation + 1
 	}
-	for _, e := range a.table {
-		if age := a.age(e); e.hash != 0 && age < filter.Generations {
-			a.live[age]++
+	for i := range a.table.parts {
+		for _, e := range a.table.parts[i].slots {
+			if a.remembers(e) {
+				a.live[a.age(e)]++
+			}
 		}
 	}
 	a.base = a.sampleCore

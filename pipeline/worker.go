@@ -49,6 +49,7 @@ const (
 	opRollback
 	opSweep
 	opCopy
+	opCopySample
 	opQuit
 )
 
@@ -59,7 +60,8 @@ type task struct {
 	batch *Batch
 	// journal is how much it would take to undo the shard's open cycle.
 	journal uint64
-	// buf takes the bytes [from, to) of the shard's body.
+	// buf takes the bytes [from, to) of the shard's body, or the parts [from, to) of its
+	// sample: then what it has room for says what to is.
 	buf      []byte
 	from, to uint64
 	err      error
@@ -147,6 +149,8 @@ func (t *task) run() {
 		t.shard.Sweep()
 	case opCopy:
 		t.buf = t.shard.copyBody(t.buf, t.from, t.to)
+	case opCopySample:
+		t.buf, t.to = t.shard.sample.appendFrom(t.buf, t.from)
 	}
 }
 
