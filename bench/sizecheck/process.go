@@ -128,7 +128,11 @@ func (r *runner) peakOfRun(ctx context.Context, p sizing.Plan) (peak uint64, err
 	err = r.broker.AwaitEnd(watching, group, topic, func(int64) { peak = max(peak, residentPeak(cmd.Process.Pid)) })
 	if err == nil {
 		// Checkpoints are written after the records, and belong to it.
-		err = pause(watching, checkpointTime)
+		select {
+		case <-time.After(checkpointTime):
+		case <-watching.Done():
+			err = context.Cause(watching)
+		}
 		peak = max(peak, residentPeak(cmd.Process.Pid))
 	}
 	_ = cmd.Process.Signal(os.Interrupt) // it may have ended
@@ -143,17 +147,6 @@ var errEnded = errors.New("the process ended by itself")
 
 // checkpointTime is for some checkpoints at the interval above.
 const checkpointTime = 12 * time.Second
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 var peakMemory = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 
