@@ -135,12 +135,22 @@ func chooseSubjects(c *bench.EngineConfig, layout, kind, workload string) error 
 	return nil
 }
 
+// benchKafkaSettings is the configuration of bench kafka.
+type benchKafkaSettings struct {
+	connection
+	bench.KafkaConfig
+	partitions, valueBytes []uint64
+	records, pairs         uint64
+	capacity               uint64
+	seed                   seed
+	plot, output           string
+}
+
 func newBenchKafkaCmd(a *app) *cobra.Command {
-	var at connection
-	c := bench.KafkaConfig{CommitIntervals: []time.Duration{defaultCommitInterval}, Codecs: []string{"none"}}
-	partitions, valueBytes := []uint64{4}, []uint64{230}
-	records, pairs, rate := uint64(1_000_000), uint64(5), 0.0
-	capacity, output, svg, s := uint64(defaultCapacity), "", "", seed{1, true}
+	s := &benchKafkaSettings{
+		KafkaConfig: bench.KafkaConfig{CommitIntervals: []time.Duration{defaultCommitInterval}, Codecs: []string{"none"}},
+		partitions:  []uint64{4}, valueBytes: []uint64{230}, records: 1_000_000, pairs: 5, capacity: defaultCapacity, seed: seed{1, true},
+	}
 	cmd := &cobra.Command{
 		Use:   "kafka",
 		Short: "Measure from topic to topic: plain copy, copy in transactions, at-least-once and exactly-once dedup",
@@ -163,63 +173,77 @@ under a steady load, and how much that is more than the plain copy takes.`,
   streamdedup bench kafka --brokers localhost:9092 --commit-interval 10ms,100ms,1s --plot latency.svg`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, n := range []struct {
-				flag   string
-				values []uint64
-			}{{"records", []uint64{records}}, {"partitions", partitions}, {"value-bytes", valueBytes}, {"pairs", []uint64{pairs}}} {
-				if most := slices.Max(n.values); most > 1<<30 {
-					return usagef("--%s %d: want at most %d", n.flag, most, 1<<30)
-				}
+			if err := s.settle(); err != nil {
+				return err
 			}
-			c.Records, c.Pairs, c.Rate = int(records), int(pairs), rate
-			for _, n := range partitions {
-				c.Partitions = append(c.Partitions, int32(n))
-			}
-			for _, n := range valueBytes {
-				c.ValueBytes = append(c.ValueBytes, int(n))
-			}
-			if c.Latency == 0 && len(c.CommitIntervals) > 1 {
-				c.Latency = latencyTime
-			}
-			c.Seed, c.Command = s.n, commandLine(cmd)
-			report, err := a.benchKafka(cmd.Context(), c, &at, capacity)
+			s.Command = commandLine(cmd)
+			report, err := a.benchKafka(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
-			return a.reportAndPlot(report, output, svg)
+			return a.reportAndPlot(report, s.output, s.plot)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&at.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT` (default a broker in this process)")
-	numberFlag("records").add(fs, &records, "records", "of the input; a tenth are duplicates")
-	numberFlag("partitions").addList(fs, &partitions, "partitions", "of the topics")
-	numberFlag("bytes").addList(fs, &valueBytes, "value-bytes", "least length of a value")
-	numberFlag("measurements").add(fs, &pairs, "pairs", "how often each way is measured")
-	countFlag.add(fs, &capacity, "capacity", "new IDs in a window that the filters are for")
-	durationFlag.addList(fs, &c.CommitIntervals, "commit-interval", "time between commits")
-	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").addList(fs, &c.Codecs, "compression", "of input and output")
-	durationFlag.add(fs, &c.Latency, "latency", "measure the latency of each way, for this long (default "+
-		sizing.FormatDuration(latencyTime)+" where --commit-interval has several values, else not)")
-	rateFlag.add(fs, &rate, "rate", "records a second to measure the latency under (default a third of the exactly-once dedup's)")
-	seedFlag.add(fs, &s, "seed", "of the records")
-	fs.StringVar(&svg, "plot", "", "draw the ratios, or the latency over the commit intervals, into `FILE.svg`")
-	bindOutput(fs, &output)
-	at.bindSecurity(fs)
+	s.bind(fs)
 	return cmd
+}
+
+// bind defines the flags; the defaults are what s holds.
+func (s *benchKafkaSettings) bind(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&s.brokers, "brokers", nil, "brokers to ask first, each `HOST:PORT` (default a broker in this process)")
+	numberFlag("records").add(fs, &s.records, "records", "of the input; a tenth are duplicates")
+	numberFlag("partitions").addList(fs, &s.partitions, "partitions", "of the topics")
+	numberFlag("bytes").addList(fs, &s.valueBytes, "value-bytes", "least length of a value")
+	numberFlag("measurements").add(fs, &s.pairs, "pairs", "how often each way is measured")
+	countFlag.add(fs, &s.capacity, "capacity", "new IDs in a window that the filters are for")
+	durationFlag.addList(fs, &s.CommitIntervals, "commit-interval", "time between commits")
+	choiceFlag("CODEC", "none", "gzip", "snappy", "lz4", "zstd").addList(fs, &s.Codecs, "compression", "of input and output")
+	durationFlag.add(fs, &s.Latency, "latency", "measure the latency of each way, for this long (default "+
+		sizing.FormatDuration(latencyTime)+" where --commit-interval has several values, else not)")
+	rateFlag.add(fs, &s.Rate, "rate", "records a second to measure the latency under (default a third of the exactly-once dedup's)")
+	seedFlag.add(fs, &s.seed, "seed", "of the records")
+	fs.StringVar(&s.plot, "plot", "", "draw the ratios, or the latency over the commit intervals, into `FILE.svg`")
+	bindOutput(fs, &s.output)
+	s.bindSecurity(fs)
+}
+
+// settle turns what the flags hold into the benchmark's configuration.
+func (s *benchKafkaSettings) settle() error {
+	for _, n := range []struct {
+		flag   string
+		values []uint64
+	}{{"records", []uint64{s.records}}, {"partitions", s.partitions}, {"value-bytes", s.valueBytes}, {"pairs", []uint64{s.pairs}}} {
+		if most := slices.Max(n.values); most > 1<<30 {
+			return usagef("--%s %d: want at most %d", n.flag, most, 1<<30)
+		}
+	}
+	s.Records, s.Pairs, s.Seed = int(s.records), int(s.pairs), s.seed.n
+	for _, n := range s.partitions {
+		s.Partitions = append(s.Partitions, int32(n))
+	}
+	for _, n := range s.valueBytes {
+		s.ValueBytes = append(s.ValueBytes, int(n))
+	}
+	if s.Latency == 0 && len(s.CommitIntervals) > 1 {
+		s.Latency = latencyTime
+	}
+	return nil
 }
 
 // latencyTime is for how long the latency is measured of each way unless it is said.
 const latencyTime = 5 * time.Second
 
 // benchKafka runs the benchmark on a broker that there is or on one of its own.
-func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connection, capacity uint64) (report bench.KafkaReport, err error) {
-	connect, err := at.options()
+func (a *app) benchKafka(ctx context.Context, s *benchKafkaSettings) (report bench.KafkaReport, err error) {
+	c := s.KafkaConfig
+	connect, err := s.options()
 	if err != nil {
 		return report, err
 	}
-	if len(at.brokers) > 0 {
-		c.Broker, err = bench.ConnectBroker(at.brokers, connect...)
+	if len(s.brokers) > 0 {
+		c.Broker, err = bench.ConnectBroker(s.brokers, connect...)
 	} else {
 		c.Broker, err = bench.EmbeddedBroker()
 	}
@@ -228,12 +252,12 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 	}
 	defer c.Broker.Close()
 	c.Dedup = func(ctx context.Context, job bench.DedupJob) error {
-		s := defaultRun()
-		s.connection = *at
-		s.brokers, s.in, s.out, s.group, s.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
-		s.keys, s.capacity, s.scope, s.commitInterval = job.Keys, capacity, job.Scope, job.CommitInterval
-		s.delivery, s.unlogged = job.Delivery, job.Unlogged
-		_, err := quietly(ctx, s)
+		run := defaultRun()
+		run.connection = s.connection
+		run.brokers, run.in, run.out, run.group, run.instance = job.Brokers, []string{job.In}, job.Out, job.Group, "bench"
+		run.keys, run.capacity, run.scope, run.commitInterval = job.Keys, s.capacity, job.Scope, job.CommitInterval
+		run.delivery, run.unlogged = job.Delivery, job.Unlogged
+		_, err := quietly(ctx, run)
 		return err
 	}
 	if err := c.Validate(); err != nil {
@@ -241,9 +265,9 @@ func (a *app) benchKafka(ctx context.Context, c bench.KafkaConfig, at *connectio
 	}
 	// The copies get the heap that the product gives itself: what they are the measure of
 	// is the work, not who makes more garbage before it is collected.
-	s := defaultRun()
-	s.capacity = capacity
-	plan, err := s.plan(int(slices.Max(c.Partitions)))
+	run := defaultRun()
+	run.capacity = s.capacity
+	plan, err := run.plan(int(slices.Max(c.Partitions)))
 	if err != nil {
 		return report, err
 	}
