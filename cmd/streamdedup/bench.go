@@ -107,7 +107,7 @@ type drawnReport interface {
 func (a *app) reportAndPlot(r drawnReport, format, file string) error {
 	err := a.report(r, format)
 	if file != "" {
-		err = errors.Join(err, plot(file, r))
+		err = errors.Join(err, a.plot(file, r))
 	}
 	return err
 }

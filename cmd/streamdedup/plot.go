@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,16 +10,20 @@ import (
 // drawing is a figure of package chart.
 type drawing interface{ WriteSVG(w io.Writer) error }
 
-// plot draws a figure into a file, in place of what was in it.
-func plot(file string, d drawing) (err error) {
-	f, err := os.Create(file)
-	if err != nil {
+// plot draws a figure into a file, in place of what was in it, and says so.
+func (a *app) plot(file string, d drawing) error {
+	if err := draw(file, d); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	defer func() {
-		if closed := f.Close(); err == nil && closed != nil {
-			err = fmt.Errorf("plot: %w", closed)
-		}
-	}()
+	fmt.Fprintf(a.stderr, "figure written to %s\n", file)
+	return nil
+}
+
+func draw(file string, d drawing) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	return d.WriteSVG(f)
 }

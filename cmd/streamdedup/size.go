@@ -80,7 +80,7 @@ not happen in the data that was read, no figure shows.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(s.draw(plan), a.report(detailed{report, s.details}, s.output))
+			return errors.Join(a.report(detailed{report, s.details}, s.output), s.draw(a, plan))
 		},
 	}
 	s.from = defaultFrom()
@@ -110,7 +110,7 @@ func (s *sizeSettings) bind(fs *pflag.FlagSet) {
 }
 
 // draw draws the plan where that is wanted.
-func (s *sizeSettings) draw(plan sizing.Plan) error {
+func (s *sizeSettings) draw(a *app, plan sizing.Plan) error {
 	if s.plot == "" {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *sizeSettings) draw(plan sizing.Plan) error {
 	if err != nil {
 		return err
 	}
-	return plot(s.plot, figure)
+	return a.plot(s.plot, figure)
 }
 
 var (

@@ -198,7 +198,7 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 		From: m.name, Partial: m.partial, Report: report,
 		Proposal: proposalPart{sizing.FormatDuration(proposal.Window), proposal}, Command: s.from.command(sized.RunFlags),
 	}
-	return errors.Join(s.draw(plan), a.report(surveyed{sized, part, s.details}, s.output))
+	return errors.Join(a.report(surveyed{sized, part, s.details}, s.output), s.draw(a, plan))
 }
 
 // unusable says why a plan cannot come of what was measured.
