@@ -109,6 +109,11 @@ func RunEngine(ctx context.Context, cfg EngineConfig) (EngineReport, error) {
 			return EngineReport{}, fmt.Errorf("bench engine: %w", err)
 		}
 		report.Results = append(report.Results, results...)
+		grown, err := cfg.runGrowing(ctx, memory)
+		if err != nil {
+			return EngineReport{}, fmt.Errorf("bench engine: %w", err)
+		}
+		report.Growing = append(report.Growing, grown...)
 	}
 	report.compare()
 	return report, nil

@@ -81,9 +81,9 @@ type shard struct {
 	last pipeline.Counts
 }
 
-func newShard(seed uint64, kind string, perGen uint64, set filter.Set) (*shard, error) {
+func newShard(seed uint64, kind string, w window.Config, set filter.Set) (*shard, error) {
 	s, err := pipeline.NewShard(pipeline.Config{
-		Keys: []string{"key"}, Seed: seed, Time: "record", Kind: kind, Window: windowConfig(perGen),
+		Keys: []string{"key"}, Seed: seed, Time: "record", Kind: kind, Window: w,
 		NewSet: func() (filter.Set, error) { return set, nil },
 	}, pipeline.Partition{Topic: "bench"}, false)
 	return &shard{Shard: s}, err
@@ -117,6 +117,7 @@ const (
 type lane struct {
 	judge
 	set    filter.Set
+	grows  *filter.Growing // the set, if it grows
 	feed   *feed
 	perGen uint64 // new IDs that fill a generation
 
@@ -125,12 +126,14 @@ type lane struct {
 	filled     uint64 // new IDs in it
 	open       uint64 // events since the last commit
 	copied     uint64 // bytes of the checkpoint that is being copied
+	changed    uint64 // how often the set's slabs had changed when that began
 	buf        []byte
 	measured   measured
 }
 
 func newLane(j judge, set filter.Set, f *feed, perGen uint64) *lane {
-	return &lane{judge: j, set: set, feed: f, perGen: perGen}
+	grows, _ := set.(*filter.Growing)
+	return &lane{judge: j, set: set, grows: grows, feed: f, perGen: perGen}
 }
 
 // turn is how long a lane is measured: whole generations, as many as it takes to
@@ -150,11 +153,13 @@ type step uint8
 const (
 	stepBatch    step = iota
 	stepRotation      // the first batch of a generation
+	stepGrowth        // a batch that made memory of a slab resident, or came to one
 	stepCommit
 	stepCopy
+	steps
 )
 
-var stepNames = [...]string{"batch", "rotation", "commit", "checkpoint copy"}
+var stepNames = [steps]string{"batch", "rotation", "growth", "commit", "checkpoint copy"}
 
 func (s step) String() string { return stepNames[s] }
 
@@ -164,9 +169,19 @@ type measured struct {
 	fresh     uint64          // of them new IDs, by the feed
 	took      time.Duration   // in the judge, copies left out
 	batches   []time.Duration // of each batch
-	longest   time.Duration   // of all steps
-	which     step
+	longest   [steps]time.Duration
 	rotations int
+	slabs     int // that the set was grown by
+}
+
+// away is the longest that the thread was away with one step, and with which.
+func (m *measured) away() (longest time.Duration, which step) {
+	for kind, took := range m.longest {
+		if took > longest {
+			longest, which = took, step(kind)
+		}
+	}
+	return longest, which
 }
 
 // begin gives the window its stream time. What it learns is on top of a generation
@@ -179,6 +194,11 @@ func (l *lane) begin() {
 // measure runs for a turn, which begins with a rotation.
 func (l *lane) measure(ctx context.Context, t turn) measured {
 	l.measured = measured{}
+	return l.goOn(ctx, t)
+}
+
+// goOn is measure, on top of what was measured before.
+func (l *lane) goOn(ctx context.Context, t turn) measured {
 	m := &l.measured
 	enough := max(t.events, feedBatch)
 	if t.events == 0 {
@@ -188,21 +208,26 @@ func (l *lane) measure(ctx context.Context, t turn) measured {
 		l.rotate()
 		// A limit is shared by the generations that are to come.
 		left := max(1, t.rotations-m.rotations+1)
-		until, events := m.took+(t.limit-m.took)/time.Duration(left), uint64(math.MaxUint64)
+		part := turn{limit: m.took + (t.limit-m.took)/time.Duration(left), events: math.MaxUint64, copies: t.copies}
 		if t.events > 0 {
-			events = m.events + max(feedBatch, (enough-min(enough, m.events))/uint64(left))
+			part.events = m.events + max(feedBatch, (enough-min(enough, m.events))/uint64(left))
 		}
-		kind := stepRotation
-		for l.filled+feedBatch <= l.perGen && m.took < until && m.events < events && ctx.Err() == nil {
-			l.batch(kind)
-			kind = stepBatch
-			if t.copies && l.open == 0 {
-				l.copyCheckpoint()
-			}
-		}
+		l.fill(ctx, stepRotation, part)
 	}
 	l.end()
 	return *m
+}
+
+// fill feeds a generation until it has its share, or all events or the time of a turn are
+// used up. First is what kind of step the first batch is.
+func (l *lane) fill(ctx context.Context, first step, t turn) {
+	m := &l.measured
+	for kind := first; l.filled+feedBatch <= l.perGen && m.took < t.limit && m.events < t.events && ctx.Err() == nil; kind = stepBatch {
+		l.batch(kind)
+		if t.copies && l.open == 0 {
+			l.copyCheckpoint()
+		}
+	}
 }
 
 // rotate lets the stream's time go on to the next generation.
@@ -217,7 +242,13 @@ func (l *lane) rotate() {
 func (l *lane) batch(kind step) {
 	fresh := l.feed.fresh
 	b := l.feed.next(l.generation)
-	took := l.timed(kind, func() { l.judge.judge(b) })
+	memory, slabs := l.grown()
+	took := timed(func() { l.judge.judge(b) })
+	if more, now := l.grown(); more > memory || now > slabs {
+		kind = stepGrowth
+		l.measured.slabs += max(0, now-slabs)
+	}
+	l.note(kind, took)
 	l.measured.took += took
 	l.measured.batches = append(l.measured.batches, took)
 	l.measured.events += feedBatch
@@ -230,10 +261,21 @@ func (l *lane) batch(kind step) {
 	}
 }
 
+// grown is how far a set that grows has, in memory and in slabs.
+func (l *lane) grown() (bytes uint64, slabs int) {
+	if l.grows == nil {
+		return 0, 0
+	}
+	slabs, _ = l.grows.Slabs()
+	return l.grows.Bytes(), slabs
+}
+
 // end ends the cycle.
 func (l *lane) end() {
 	if l.open > 0 {
-		l.measured.took += l.timed(stepCommit, l.commit)
+		took := timed(l.commit)
+		l.note(stepCommit, took)
+		l.measured.took += took
 		l.open = 0
 	}
 }
@@ -244,6 +286,11 @@ func (l *lane) copyCheckpoint() {
 	if l.buf == nil {
 		l.buf = make([]byte, 0, copyStep)
 	}
+	if l.grows != nil {
+		if _, changed := l.grows.Slabs(); changed != l.changed {
+			l.copied, l.changed = 0, changed // as run does: the copy is of no use any more
+		}
+	}
 	took := time.Duration(0)
 	for range copySteps {
 		from, end := l.copied, l.set.BodyBytes()
@@ -251,7 +298,9 @@ func (l *lane) copyCheckpoint() {
 		if took >= copyFor || from == to {
 			return
 		}
-		took += l.timed(stepCopy, func() { l.buf = l.set.AppendBody(l.buf[:0], from, to) })
+		one := timed(func() { l.buf = l.set.AppendBody(l.buf[:0], from, to) })
+		l.note(stepCopy, one)
+		took += one
 		if l.copied = to; to == end {
 			l.copied = 0
 		}
@@ -259,12 +308,13 @@ func (l *lane) copyCheckpoint() {
 }
 
 // timed does a step of the shard's thread and returns how long it took.
-func (l *lane) timed(kind step, do func()) time.Duration {
+func timed(do func()) time.Duration {
 	began := threadTime()
 	do()
-	took := threadTime() - began
-	if took > l.measured.longest {
-		l.measured.longest, l.measured.which = took, kind
-	}
-	return took
+	return threadTime() - began
+}
+
+// note notes how long a step took.
+func (l *lane) note(kind step, took time.Duration) {
+	l.measured.longest[kind] = max(l.measured.longest[kind], took)
 }

@@ -28,6 +28,8 @@ type EngineReport struct {
 	// BatchEvents is how many events a batch has.
 	BatchEvents int            `json:"batch_events"`
 	Results     []EngineResult `json:"results"`
+	// Growing are shards whose sliced filters grow meanwhile.
+	Growing []GrowingResult `json:"growing"`
 }
 
 // EngineResult is what was measured of one set by one workload. The engine is
@@ -60,6 +62,11 @@ type EngineResult struct {
 	Events      uint64  `json:"events"`
 	Generations float64 `json:"generations"`
 
+	ShardResult
+}
+
+// ShardResult is what was measured of a whole shard.
+type ShardResult struct {
 	ShardNSPerEvent  float64 `json:"shard_ns_per_event"`
 	ShardEvents      uint64  `json:"shard_events"`
 	ShardGenerations float64 `json:"shard_generations"`
@@ -74,16 +81,23 @@ type EngineResult struct {
 }
 
 func newEngineResult(w Workload, engine, shard measured, perGen uint64) EngineResult {
-	slices.Sort(shard.batches)
 	ns := engine.perEvent()
 	return EngineResult{
 		Workload: w.String(), NSPerEvent: ns, EventsPerSecond: 1e9 / ns,
 		Events: engine.events, Generations: float64(engine.fresh) / float64(perGen),
-		ShardNSPerEvent: shard.perEvent(), ShardEvents: shard.events,
-		ShardGenerations: float64(shard.fresh) / float64(perGen), Rotations: shard.rotations,
-		BatchP50NS: percentile(shard.batches, 0.5), BatchP99NS: percentile(shard.batches, 0.99),
-		BatchP999NS:   percentile(shard.batches, 0.999),
-		LongestStepNS: float64(shard.longest), LongestStep: shard.which.String(),
+		ShardResult: newShardResult(shard, perGen),
+	}
+}
+
+func newShardResult(m measured, perGen uint64) ShardResult {
+	slices.Sort(m.batches)
+	longest, which := m.away()
+	return ShardResult{
+		ShardNSPerEvent: m.perEvent(), ShardEvents: m.events,
+		ShardGenerations: float64(m.fresh) / float64(perGen), Rotations: m.rotations,
+		BatchP50NS: percentile(m.batches, 0.5), BatchP99NS: percentile(m.batches, 0.99),
+		BatchP999NS:   percentile(m.batches, 0.999),
+		LongestStepNS: float64(longest), LongestStep: which.String(),
 	}
 }
 
@@ -138,18 +152,22 @@ func (r EngineReport) has(reference string) bool {
 
 // labels name the results, with what tells them apart.
 func (r EngineReport) labels() []string {
-	sizes, workloads := r.several()
 	labels := make([]string, len(r.Results))
 	for i, x := range r.Results {
-		labels[i] = x.Name
-		if len(workloads) > 1 {
-			labels[i] += ", " + x.Workload
-		}
-		if len(sizes) > 1 {
-			labels[i] += ", " + binarySize(x.Memory)
-		}
+		labels[i] = r.label(x.Name, x.Workload, x.Memory)
 	}
 	return labels
+}
+
+func (r EngineReport) label(name, workload string, memory uint64) string {
+	sizes, workloads := r.several()
+	if len(workloads) > 1 {
+		name += ", " + workload
+	}
+	if len(sizes) > 1 {
+		name += ", " + binarySize(memory)
+	}
+	return name
 }
 
 // binarySize is 256 KiB, 8 GiB.
@@ -198,19 +216,37 @@ func (r EngineReport) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nThe whole shard across its rotations, a checkpoint copied meanwhile; times of a batch of %s events:\n\n",
-		sizing.FormatCount(uint64(r.BatchEvents)))
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "shard\tp50 us\tp99 us\tp99.9 us\tlongest step ms\twhich is a\trotations\tgenerations measured")
-	for i, x := range r.Results {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t%s\t%d\t%.2f\n", labels[i], x.BatchP50NS/1e3, x.BatchP99NS/1e3,
-			x.BatchP999NS/1e3, x.LongestStepNS/1e6, x.LongestStep, x.Rotations, x.ShardGenerations)
-	}
-	if err := t.Flush(); err != nil {
+	if err := r.writePauses(w, labels); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nA random line of 64 bytes, read, changed and written, takes %.1f ns here. Timed by: %s.\n", r.RandomLineNS, r.Clock)
 	return r.Environment.writeText(w)
+}
+
+// writePauses prints how long a shard's thread was away.
+func (r EngineReport) writePauses(w io.Writer, labels []string) error {
+	fmt.Fprintf(w, "\nThe whole shard across its rotations, a checkpoint copied meanwhile; times of a batch of %s events:\n\n",
+		sizing.FormatCount(uint64(r.BatchEvents)))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "shard\tp50 us\tp99 us\tp99.9 us\tlongest step ms\twhich is a\trotations\tgenerations measured")
+	row := func(label string, x ShardResult) {
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t%s\t%d\t%.2f\n", label, x.BatchP50NS/1e3, x.BatchP99NS/1e3,
+			x.BatchP999NS/1e3, x.LongestStepNS/1e6, x.LongestStep, x.Rotations, x.ShardGenerations)
+	}
+	for i, x := range r.Results {
+		row(labels[i], x.ShardResult)
+	}
+	longest := 0.0
+	for _, x := range r.Growing {
+		row(r.label(fmt.Sprintf("%s, growing by %d slabs", x.Name, x.Slabs), x.Workload, x.Memory), x.ShardResult)
+		longest = max(longest, x.LongestGrowthNS)
+	}
+	if err := t.Flush(); err != nil || len(r.Growing) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nGrowing: a filter of a third of the memory gets %d times the IDs that it is planned for. No step of growth took more than %.2f ms.\n",
+		growTimes, longest/1e6)
+	return err
 }
 
 // times is how many times as fast, or nothing.

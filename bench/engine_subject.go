@@ -133,7 +133,7 @@ func (s subject) run(ctx context.Context, cfg EngineConfig, set filter.Set, done
 	if err != nil {
 		return err
 	}
-	shard, err := newShard(cfg.Seed, s.filter, s.perGen, set)
+	shard, err := newShard(cfg.Seed, s.filter, windowConfig(s.perGen), set)
 	if err != nil {
 		return err
 	}

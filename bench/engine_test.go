@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/sizing"
+	"github.com/streamdedup/streamdedup/window"
 )
 
 func engineConfig() EngineConfig {
@@ -60,11 +63,99 @@ func TestRunEngine(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("measured %q", names)
 	}
+	if n := len(report.Growing); n != 8 {
+		t.Errorf("%d results of filters that grow, want one of each layout, size and workload", n)
+	}
 	for _, r := range []EngineReport{report, {Results: report.Results[:4]}} {
 		var svg bytes.Buffer
 		if err := r.WriteSVG(&svg); err != nil || !strings.Contains(svg.String(), "sliced fast") || !strings.Contains(svg.String(), "a random line") {
 			t.Errorf("the drawing, error %v:\n%s", err, &svg)
 		}
+	}
+}
+
+// A filter that grows is driven to three times its plan, which takes four slabs, each of
+// half of it, and no copy is missed on the way: that, too, is checked in the run.
+func TestRunEngineGrowing(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread() // whose time it is
+	defer runtime.UnlockOSThread()
+	cfg := engineConfig()
+	cfg.Workloads = []Workload{Duplicates, Hot}
+	var report EngineReport
+	for _, layout := range cfg.Layouts {
+		one := cfg
+		one.Layouts = []filter.Layout{layout}
+		results, err := one.runGrowing(t.Context(), cfg.Memory[0])
+		if err != nil {
+			t.Fatalf("seed %d: %v", cfg.Seed, err)
+		}
+		if len(results) != len(cfg.Workloads) {
+			t.Fatalf("%d results, want one of each of %d workloads", len(results), len(cfg.Workloads))
+		}
+		report.Growing = append(report.Growing, results...)
+	}
+	for _, r := range report.Growing {
+		if r.Slabs != 4 || r.Rotations < cfg.Rotations || r.ShardEvents < cfg.Events {
+			t.Errorf("seed %d: %s, %s: %d slabs, %d rotations, %d events", cfg.Seed, r.Name, r.Workload, r.Slabs, r.Rotations, r.ShardEvents)
+		}
+		if r.Planned > r.Memory/growShare || r.Bytes < 3*r.Planned || !(0 < r.LongestGrowthNS && r.LongestGrowthNS <= r.LongestStepNS) {
+			t.Errorf("seed %d: %s, %s: %+v", cfg.Seed, r.Name, r.Workload, r)
+		}
+	}
+	var text bytes.Buffer
+	report.Results = []EngineResult{{Workload: "duplicates"}, {Workload: "hot"}}
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "sliced fast, growing by 4 slabs, hot") ||
+		!strings.Contains(text.String(), "gets 3 times the IDs") {
+		t.Errorf("error %v, the text is:\n%s", err, &text)
+	}
+}
+
+// The memory of a slab and the first ID in it make a batch a step of growth, and a copy
+// of the body begins again where the slabs have changed.
+func TestLaneTellsGrowth(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread() // whose time it is
+	defer runtime.UnlockOSThread()
+	plan, err := sizing.ForMemory(sizing.Workload{Window: filter.Sealed * engineSlice, FPR: 0.01, Peak: 1, Skew: 1, Partitions: 1}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, begun, err := fullGrowing(plan, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	if capacity := plan.GenerationCapacity; begun != capacity-capacity/growFrom-feedBatch {
+		t.Errorf("the filling generation has %d of %d IDs", begun, capacity)
+	}
+	w := windowConfig(plan.GenerationCapacity)
+	w.OnFull = window.GrowWhenFull
+	s, err := newShard(5, "sliced", w, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLane(s, set, newFeed(5, engineSlice.Milliseconds()), 3*plan.GenerationCapacity)
+	l.feed.workload, l.filled = Unique, begun
+	l.begin()
+	one := turn{limit: time.Hour, copies: true}
+	for slabs := 0; slabs < 2; {
+		memory, _ := l.grown()
+		l.measured = measured{}
+		one.events = feedBatch
+		l.fill(t.Context(), stepBatch, one)
+		more, now := l.grown()
+		m := l.measured
+		if grew := more > memory || now > slabs; (m.longest[stepGrowth] > 0) != grew || (m.longest[stepBatch] > 0) == grew || m.slabs != now-slabs {
+			t.Fatalf("from %d bytes and %d slabs to %d and %d: %+v", memory, slabs, more, now, m)
+		}
+		slabs = now
+	}
+	// A copy that had come further than there is now, as when a slab was given back.
+	l.copied, l.changed = set.BodyBytes()+filter.BodyUnit, 0
+	l.copyCheckpoint()
+	if l.measured.longest[stepCopy] == 0 {
+		t.Error("nothing was copied")
 	}
 }
 
@@ -135,7 +226,7 @@ func TestEngineText(t *testing.T) {
 			}
 		}
 	}
-	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, LongestStepNS: 2.5e6, LongestStep: "commit"}
+	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
 	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50}
 	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           25.0", "2.50", "commit", "takes 30.0 ns", "a machine", "a command")
 	small := result

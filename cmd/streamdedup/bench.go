@@ -48,7 +48,9 @@ says how much of one it was. Then the whole shard of the product runs on the sam
 filter, with verdicts, policies, counts and audit: across --rotations, and with a
 checkpoint being copied, to find the longest that its thread is away. Where
 --duration ends generations early, rotations follow each other faster than they
-would, and each has more to clean at once. Use an idle machine.
+would, and each has more to clean at once. A sliced filter of a third of the memory
+then gets three times the IDs it is planned for, which makes it grow meanwhile. Use
+an idle machine.
 
 Of several --memory sizes one filter at a time is in memory.`,
 		Example: `  streamdedup bench engine --memory 1GiB --fpr 0.01 --layout fast -o json
