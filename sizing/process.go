@@ -59,9 +59,12 @@ const (
 	codeBytes = 14 << 20
 	// baseHeap is a process with nothing to do: code, runtime, connections, metrics.
 	baseHeap = 64 << 20
-	// partitionHeap is what a partition takes besides its filter: the sample of the
-	// audit, the window's shape, buffers of the changelog and of a checkpoint.
+	// partitionHeap is what a partition takes besides its filter, however large that is:
+	// the window's shape, buffers of the changelog and of a checkpoint.
 	partitionHeap = 256 << 10
+	// An ID of sampledOf is in the audit's sample, which takes sampledBytes for each of
+	// them; package pipeline has the same.
+	sampledOf, sampledBytes = 1024, 32
 )
 
 // Process is the memory of a process that runs the plan with so much passing through.
@@ -87,8 +90,17 @@ func (p Plan) Process(io IO) Process {
 		Filters:  held * p.BytesPerPartition,
 		Journals: min(held*max(p.JournalBytesPerPartition, minJournal), uint64(journal)),
 		Kafka:    fetched + written + uint64(cycle),
-		Heap:     baseHeap + held*partitionHeap,
+		Heap:     baseHeap + held*(partitionHeap+p.sampleBytes()),
 	}
+}
+
+// sampleBytes is the audit's sample of one partition whose generations are all full.
+func (p Plan) sampleBytes() uint64 {
+	ids := p.GenerationCapacity
+	if p.Workload.Kind != Single {
+		ids *= filter.Generations
+	}
+	return ids / sampledOf * sampledBytes
 }
 
 // journalBytesAnID is the most that undoing one new ID takes: the old bytes of each of

@@ -24,6 +24,11 @@ func TestProcess_Parts(t *testing.T) {
 	if large := p.Process(IO{RecordBytes: 1 << 20}); large.Kafka > fetched+written+cycleBytes {
 		t.Errorf("large records take %+v: a cycle ends before", large)
 	}
+	// One ID in 1,024 of seven full generations and of the filling one takes 32 bytes.
+	want := 8 * float64(p.Planned) * 8 / 7 / 1024 * 32
+	if got := float64(all.Heap - baseHeap - 8*partitionHeap); got < 0.999*want || got > 1.001*want {
+		t.Errorf("%.0f bytes of samples, want %.0f", got, want)
+	}
 	w.Elements = 1000
 	if small := solve(t, w).Process(IO{}); small.Journals > 8*minJournal {
 		t.Errorf("small filters have journals of %d bytes", small.Journals)
