@@ -12,9 +12,9 @@ import (
 	"github.com/streamdedup/streamdedup/internal/keys"
 )
 
-// The README has each preset with the flags that it stands for.
-func TestREADMEHasThePresets(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// docs/OPERATING.md has each preset with the flags that it stands for.
+func TestDocsHaveThePresets(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/OPERATING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,8 +23,8 @@ func TestREADMEHasThePresets(t *testing.T) {
 		s := idSettings{preset: p.Name}
 		fmt.Fprintf(&rows, "| `%s` | `%s` | %s |\n", p.Name, s.presetFlags(), p.About)
 	}
-	if want := "| `--preset` | is | the ID is |\n| --- | --- | --- |\n" + rows.String() + "\n"; !strings.Contains(string(readme), want) {
-		t.Errorf("the README's table of presets is not\n%s", want)
+	if want := "| `--preset` | is | the ID is |\n| --- | --- | --- |\n" + rows.String() + "\n"; !strings.Contains(string(doc), want) {
+		t.Errorf("the table of presets in docs/OPERATING.md is not\n%s", want)
 	}
 }
 

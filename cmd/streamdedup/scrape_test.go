@@ -125,37 +125,36 @@ var contract = map[string]dto.MetricType{
 	"streamdedup_filter_slabs{partition,topic}":                 dto.MetricType_GAUGE,
 }
 
-// whatToWatch is a table of that section of the README, by its head.
-func whatToWatch(t *testing.T, head string) string {
+// tableFor is a table of docs/OPERATING.md, by its head.
+func tableFor(t *testing.T, head string) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	doc, err := os.ReadFile("../../docs/OPERATING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(readme), "### What to watch\n")
-	_, table, found := strings.Cut(section, head+"\n")
+	_, table, found := strings.Cut(string(doc), head+"\n")
 	if !found {
-		t.Fatalf("the README has no table %s", head)
+		t.Fatalf("docs/OPERATING.md has no table %s", head)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	return table
 }
 
-// documented are the metrics that the README has, in the form of shape.
+// documented are the metrics that docs/OPERATING.md has, in the form of shape.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
 	shapes := map[string]bool{}
 	metric := regexp.MustCompile("`(streamdedup_\\w+)(?:\\{([\\w,]+)\\})?`")
-	for _, m := range metric.FindAllStringSubmatch(whatToWatch(t, "| metric | says |"), -1) {
+	for _, m := range metric.FindAllStringSubmatch(tableFor(t, "| metric | says |"), -1) {
 		shapes[shape(m[1], strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' }))] = true
 	}
 	return shapes
 }
 
-// explained are the checks that the README has.
+// explained are the checks that it has.
 func explained(t *testing.T) (checks []string) {
 	t.Helper()
-	for row := range strings.Lines(whatToWatch(t, "| check | finds |")) {
+	for row := range strings.Lines(tableFor(t, "| check | finds |")) {
 		names, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
 		for _, name := range strings.Split(names, ", ") {
 			if bare := strings.Trim(name, "`"); bare != name {
@@ -166,9 +165,9 @@ func explained(t *testing.T) (checks []string) {
 	return checks
 }
 
-// A scrape has what the README says, no more and no less, and what dashboards depend on
-// with the labels and the types that they know.
-func TestAScrapeHasWhatTheREADMESays(t *testing.T) {
+// A scrape has what docs/OPERATING.md says, no more and no less, and what dashboards
+// depend on with the labels and the types that they know.
+func TestAScrapeHasWhatTheDocsSay(t *testing.T) {
 	brokers := kafkatest.Fake(t).ListenAddrs()
 	in := kafkatest.Topic(t, brokers, 2, nil)
 	produce(t, brokers, in, 2, `{"id":1}`, `{"id":2}`, `{"id":1}`, `{"id":3}`)
@@ -200,15 +199,15 @@ func TestAScrapeHasWhatTheREADMESays(t *testing.T) {
 			t.Fatalf("exit code %d after a stop, want 0", code)
 		}
 	}
-	readme := documented(t)
-	for name := range readme {
+	docs := documented(t)
+	for name := range docs {
 		if _, ok := seen[name]; !ok {
-			t.Errorf("the README has %s, a scrape does not", name)
+			t.Errorf("docs/OPERATING.md has %s, a scrape does not", name)
 		}
 	}
 	for name := range seen {
-		if !readme[name] {
-			t.Errorf("a scrape has %s, the README does not", name)
+		if !docs[name] {
+			t.Errorf("a scrape has %s, docs/OPERATING.md does not", name)
 		}
 	}
 }
