@@ -23,7 +23,9 @@ type EngineConfig struct {
 	Layouts []filter.Layout
 	// Sliced, Classic and Exact say what to measure.
 	Sliced, Classic, Exact bool
-	Seed                   uint64
+	// Growing says to watch shards for pauses, too, whose sliced filters grow meanwhile.
+	Growing bool
+	Seed    uint64
 	// Events bounds what is measured of each; zero is one generation, which has the
 	// cost of its rotation and of all its cleaning in it.
 	Events uint64
@@ -49,7 +51,7 @@ func (c EngineConfig) Validate() error {
 	if !(c.FPR >= filter.MinFPR && c.FPR < 1) {
 		errs = append(errs, fmt.Errorf("FPR is %g, want %g or more and less than 1", c.FPR, filter.MinFPR))
 	}
-	if !c.Sliced && !c.Classic && !c.Exact || c.Sliced && len(c.Layouts) == 0 || len(c.Workloads) == 0 {
+	if !c.Sliced && !c.Classic && !c.Exact || (c.Sliced || c.Growing) && len(c.Layouts) == 0 || len(c.Workloads) == 0 {
 		errs = append(errs, errors.New("nothing is to be measured"))
 	}
 	if c.Duration <= 0 {

@@ -41,7 +41,7 @@ type GrowingResult struct {
 
 // runGrowing measures what it takes a shard to grow, layout by layout.
 func (c EngineConfig) runGrowing(ctx context.Context, memory uint64) ([]GrowingResult, error) {
-	if !c.Sliced {
+	if !c.Growing {
 		return nil, nil
 	}
 	var results []GrowingResult

@@ -18,7 +18,7 @@ import (
 func engineConfig() EngineConfig {
 	return EngineConfig{
 		Memory: []uint64{256 << 10}, FPR: 0.01, Workloads: Workloads(), Layouts: []filter.Layout{filter.Compact, filter.Fast},
-		Sliced: true, Classic: true, Exact: true, Seed: 7, Events: 30_000, Duration: time.Minute, Rotations: 3,
+		Sliced: true, Growing: true, Classic: true, Exact: true, Seed: 7, Events: 30_000, Duration: time.Minute, Rotations: 3,
 		Command: "streamdedup bench engine",
 	}
 }
@@ -303,7 +303,7 @@ func BenchmarkEngine(b *testing.B) {
 		b.Run(fmt.Sprintf("filter=%s/layout=%s/memory=16MiB", filterName, layout), func(b *testing.B) {
 			c := engineConfig()
 			c.Memory = []uint64{16 << 20}
-			c.Sliced, c.Classic, c.Exact, c.Workloads = false, false, false, []Workload{Duplicates}
+			c.Sliced, c.Growing, c.Classic, c.Exact, c.Workloads = false, false, false, false, []Workload{Duplicates}
 			c.Events = uint64(max(b.N, feedBatch))
 			change(&c)
 			report, err := RunEngine(b.Context(), c)

@@ -132,6 +132,7 @@ func chooseSubjects(c *bench.EngineConfig, layout, kind, workload string) error 
 		c.Layouts = []filter.Layout{l}
 	}
 	c.Sliced = kind == all || kind == sizing.Sliced.String()
+	c.Growing = c.Sliced
 	c.Classic = kind == all || kind == sizing.Classic.String()
 	c.Exact = kind == all || kind == "exact"
 	return nil
