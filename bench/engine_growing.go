@@ -85,8 +85,7 @@ func (c EngineConfig) grow(ctx context.Context, plan sizing.Plan, w Workload, r 
 	feed.workload = w
 	l := newLane(shard, set, feed, max(growTimes*plan.GenerationCapacity, feedBatch))
 	l.filled = begun
-	l.begin()
-	l.measured = measured{}
+	l.begin() // of a small filter, the first slab comes in it
 	most := c.Events
 	if most == 0 {
 		most = math.MaxUint64
@@ -128,7 +127,7 @@ func fullGrowing(plan sizing.Plan, seed uint64) (set *filter.Growing, begun uint
 	for age := range given {
 		given[age] = plan.GenerationCapacity
 	}
-	given[0] -= min(given[0], given[0]/growFrom+feedBatch) // a batch comes before the clock starts
+	given[0] -= given[0] / growFrom // which its bits have already: it gets so much more than its plan
 	set.Recount(given)
 	return set, given[0], nil
 }

@@ -238,7 +238,7 @@ func (r EngineReport) writePauses(w io.Writer, labels []string) error {
 	}
 	longest := 0.0
 	for _, x := range r.Growing {
-		row(r.label(fmt.Sprintf("%s, growing by %d slabs", x.Name, x.Slabs), x.Workload, x.Memory), x.ShardResult)
+		row(r.label(fmt.Sprintf("%s, growing, slabs added: %d", x.Name, x.Slabs), x.Workload, x.Memory), x.ShardResult)
 		longest = max(longest, x.LongestGrowthNS)
 	}
 	if err := t.Flush(); err != nil || len(r.Growing) == 0 {

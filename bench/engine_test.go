@@ -81,22 +81,23 @@ func TestRunEngineGrowing(t *testing.T) {
 	runtime.LockOSThread() // whose time it is
 	defer runtime.UnlockOSThread()
 	cfg := engineConfig()
-	cfg.Workloads = []Workload{Duplicates, Hot}
+	cfg.Memory, cfg.Workloads = []uint64{minMemory, 256 << 10}, []Workload{Duplicates, Hot}
+	// A generation ends where the next batch would pass its end, of a small one before
+	// the last slab.
+	least := map[uint64]int{minMemory: 2, 256 << 10: 4}
 	var report EngineReport
-	for _, layout := range cfg.Layouts {
-		one := cfg
-		one.Layouts = []filter.Layout{layout}
-		results, err := one.runGrowing(t.Context(), cfg.Memory[0])
+	for _, memory := range cfg.Memory {
+		results, err := cfg.runGrowing(t.Context(), memory)
 		if err != nil {
 			t.Fatalf("seed %d: %v", cfg.Seed, err)
 		}
-		if len(results) != len(cfg.Workloads) {
-			t.Fatalf("%d results, want one of each of %d workloads", len(results), len(cfg.Workloads))
-		}
 		report.Growing = append(report.Growing, results...)
 	}
+	if n := len(report.Growing); n != 8 {
+		t.Fatalf("%d results, want one of each size, layout and workload", n)
+	}
 	for _, r := range report.Growing {
-		if r.Slabs != 4 || r.Rotations < cfg.Rotations || r.ShardEvents < cfg.Events {
+		if r.Slabs > 4 || r.Slabs < least[r.Memory] || r.Rotations < cfg.Rotations || r.ShardEvents < cfg.Events {
 			t.Errorf("seed %d: %s, %s: %d slabs, %d rotations, %d events", cfg.Seed, r.Name, r.Workload, r.Slabs, r.Rotations, r.ShardEvents)
 		}
 		if r.Planned > r.Memory/growShare || r.Bytes < 3*r.Planned || !(0 < r.LongestGrowthNS && r.LongestGrowthNS <= r.LongestStepNS) {
@@ -105,7 +106,7 @@ func TestRunEngineGrowing(t *testing.T) {
 	}
 	var text bytes.Buffer
 	report.Results = []EngineResult{{Workload: "duplicates"}, {Workload: "hot"}}
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "sliced fast, growing by 4 slabs, hot") ||
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "sliced fast, growing, slabs added: 4, hot") ||
 		!strings.Contains(text.String(), "gets 3 times the IDs") {
 		t.Errorf("error %v, the text is:\n%s", err, &text)
 	}
@@ -126,7 +127,7 @@ func TestLaneTellsGrowth(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = set.Close() })
-	if capacity := plan.GenerationCapacity; begun != capacity-capacity/growFrom-feedBatch {
+	if capacity := plan.GenerationCapacity; begun != capacity-capacity/growFrom {
 		t.Errorf("the filling generation has %d of %d IDs", begun, capacity)
 	}
 	w := windowConfig(plan.GenerationCapacity)

@@ -170,7 +170,7 @@ func TestBenchEngine(t *testing.T) {
 	if len(o["results"].([]any)) != 3 || len(o["growing"].([]any)) != 1 || !strings.Contains(o["command"].(string), "streamdedup bench engine --memory 1MiB --fpr 0.01 --layout fast --events 20,000") {
 		t.Errorf("the report is:\n%s", stdout)
 	}
-	if code, stdout, _ = exec("", append(args, "--filter", "sliced")...); code != exitOK || !strings.Contains(stdout, "sliced fast, growing by ") || strings.Contains(stdout, "classic") {
+	if code, stdout, _ = exec("", append(args, "--filter", "sliced")...); code != exitOK || !strings.Contains(stdout, "sliced fast, growing, slabs added: ") || strings.Contains(stdout, "classic") {
 		t.Errorf("exit code %d, the text is:\n%s", code, stdout)
 	}
 	if code, _, _ = exec("", "bench", "engine", "--memory", "1KiB"); code != exitUsage {
