@@ -128,14 +128,23 @@ var (
 
 // report works out what to say about a plan.
 func (s *sizeSettings) report(plan sizing.Plan) (sizing.Report, error) {
+	d, err := s.deployment(plan.Workload.Partitions)
+	if err != nil {
+		return sizing.Report{}, err
+	}
+	return sizing.NewReport(plan, d)
+}
+
+// deployment is how a plan for so many partitions is to run.
+func (s *sizeSettings) deployment(partitions int) (sizing.Deployment, error) {
 	d := sizing.Deployment{Instances: int(min(s.instances, math.MaxInt32)), RecordBytes: int(min(s.recordBytes, math.MaxInt32))}
 	if s.redelivery != (sizing.Redelivery{}) {
 		d.Redelivery = &s.redelivery
 	}
-	if err := d.Validate(plan.Workload.Partitions); err != nil {
-		return sizing.Report{}, &usageError{err}
+	if err := d.Validate(partitions); err != nil {
+		return d, &usageError{err}
 	}
-	return sizing.NewReport(plan, d)
+	return d, nil
 }
 
 // planned is the plan of what the flags say. changed tells which were given.

@@ -98,7 +98,8 @@ func (s *sizeSettings) checkFrom(changed func(flag string) bool) error {
 		}
 		return errors.Join(s.check(changed), from.checkTopic())
 	}
-	return errors.Join(s.check(changed), from.checkFiles(changed))
+	_, err := s.deployment(int(s.partitions))
+	return errors.Join(s.check(changed), err, from.checkFiles(changed))
 }
 
 func (s *fromSettings) checkTopic() error {
@@ -160,7 +161,7 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 	var m measurement
 	var err error
 	if s.from.topic != "" {
-		m, err = a.measureTopic(ctx, &s.from)
+		m, err = a.measureTopic(ctx, s)
 		s.partitions = uint64(m.partitions)
 	} else {
 		m, err = a.measureFiles(ctx, &s.from)
@@ -238,7 +239,8 @@ func (s *fromSettings) begin() (*survey.Survey, error) {
 
 // measureTopic reads the newest records of a topic, of each partition the same share of
 // what it has.
-func (a *app) measureTopic(ctx context.Context, s *fromSettings) (measurement, error) {
+func (a *app) measureTopic(ctx context.Context, size *sizeSettings) (measurement, error) {
+	s := &size.from
 	m := measurement{name: fmt.Sprintf("topic %q", s.topic)}
 	connect, err := s.options()
 	if err != nil {
@@ -253,6 +255,9 @@ func (a *app) measureTopic(ctx context.Context, s *fromSettings) (measurement, e
 	}
 	defer topic.Close()
 	m.partitions = int(topic.Partitions())
+	if _, err := size.deployment(m.partitions); err != nil {
+		return m, err // before all is read
+	}
 	ranges, total, err := newest(ctx, topic, s.records)
 	if err != nil {
 		return m, err

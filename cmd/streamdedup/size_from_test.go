@@ -131,7 +131,11 @@ func TestSizeFromTopicBounds(t *testing.T) {
 		t.Errorf("the newest quarter of 400 seconds spans %g", s.SpanSeconds)
 	}
 
-	code, _, stderr := exec("", "size", "--from-topic", topic+"-nosuch", "--brokers", strings.Join(brokers, ","), "--key", "key")
+	code, _, stderr := exec("", "size", "--from-topic", topic, "--brokers", strings.Join(brokers, ","), "--key", "json:nosuch", "--instances", "3")
+	if code != exitUsage || !strings.HasPrefix(stderr, "error: 3 instances for 2 partitions: ") {
+		t.Errorf("more instances than partitions, before no record has an ID: exit code %d: %s", code, stderr)
+	}
+	code, _, stderr = exec("", "size", "--from-topic", topic+"-nosuch", "--brokers", strings.Join(brokers, ","), "--key", "key")
 	if code != exitFailed || !strings.Contains(stderr, "does not exist") || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("no such topic: exit code %d: %s", code, stderr)
 	}
