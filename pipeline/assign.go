@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/streamdedup/streamdedup/filter"
 )
 
 // compare orders partitions by topic, then number.
@@ -24,7 +26,7 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
 		rules := e.cfg.Rules
-		rules.NewSet = p.worker.firstTouch(rules.NewSet)
+		rules.NewSet = after(e.freed, p.worker.firstTouch(rules.NewSet))
 		p.cancel = e.restores.start(ctx, a, func(ctx context.Context) (Restored, error) {
 			return e.restorer.Restore(ctx, a.Partition, builder{rules, a.Partition})
 		})
@@ -87,9 +89,27 @@ func (e *Engine) free(p *part) {
 	}
 }
 
+// close gives the memory of a shard back that nobody uses any more, in a goroutine of its
+// own: the system takes most of a second for 8 GiB, and the other partitions go on
+// meanwhile. It does one shard after the other; e.freed says when it has done the last.
 func (e *Engine) close(name Partition, s *Shard) {
-	if err := s.Close(); err != nil {
-		e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
+	before, done := e.freed, make(chan struct{})
+	e.freed = done
+	go func() {
+		defer close(done)
+		<-before
+		if err := s.Close(); err != nil {
+			e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
+		}
+	}()
+}
+
+// after is newSet once the memory was given back that was on its way when the partition
+// came: there may be no room for both.
+func after(freed <-chan struct{}, newSet func() (filter.Set, error)) func() (filter.Set, error) {
+	return func() (filter.Set, error) {
+		<-freed
+		return newSet()
 	}
 }
 

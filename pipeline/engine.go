@@ -92,6 +92,7 @@ type Engine struct {
 	idle     time.Time     // when the last sweep of an idle engine was
 	copying  *copying      // nil while no checkpoint is being made
 	left     []*bodyWriter // that nobody waits for before the end
+	freed    chan struct{} // closed when all memory is given back that was to be so far
 	snapshot atomic.Pointer[Snapshot]
 }
 
@@ -130,7 +131,8 @@ func NewEngine(cfg EngineConfig, s Session, r Restorer) (*Engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make engine: %w", err)
 	}
-	e := &Engine{cfg: cfg, session: s, restorer: r, parts: map[Partition]*part{}}
+	e := &Engine{cfg: cfg, session: s, restorer: r, parts: map[Partition]*part{}, freed: make(chan struct{})}
+	close(e.freed)
 	e.publish()
 	return e, nil
 }
@@ -156,6 +158,7 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 				_ = made.Shard.Close() // nobody is left to tell: the process ends
 			}
 		})
+		<-e.freed
 		e.awaitDisk()
 		for _, w := range e.workers {
 			w.stop()

@@ -55,6 +55,73 @@ func TestLossInTheMiddleOfACycle(t *testing.T) {
 	}
 }
 
+// The memory of a lost partition is given back beside the others, however long that
+// takes. A partition that comes then has to wait for it, and so has the engine's end.
+func TestGivingBackMemoryHoldsUpNobody(t *testing.T) {
+	s := newStream(2)
+	for i := range 2000 {
+		s.add(i%2, fmt.Sprint(i), epoch0)
+	}
+	freed := &slowToFree{release: make(chan struct{})}
+	cfg := engineConfig()
+	newSet := cfg.Rules.NewSet
+	cfg.Rules.NewSet = func() (filter.Set, error) {
+		if n := freed.made.Add(1); n > 2 && freed.closed.Load() == 0 {
+			t.Errorf("memory %d was made before the lost one was given back", n)
+		}
+		set, err := newSet()
+		return slowSet{set, freed}, err
+	}
+	m := newMember(s, 1, 10, nil)
+	p1 := Partition{"in", 1}
+	taken, released := false, false
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		if !taken && len(s.out[p0]) > 0 && len(s.out[p1]) > 0 {
+			taken = true
+			delete(m.reading, p0)
+			delete(m.epochs, p0)
+			m.announce = append(m.announce, p0)
+			polled.Lost = append(polled.Lost, p0)
+		}
+		// All of the other partition comes out while the memory is given back.
+		if taken && !released && len(s.out[p1]) == 1000 {
+			released = true
+			close(freed.release)
+		}
+		return polled
+	}
+	if _, err := run(t, s, m, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if made, closed := freed.made.Load(), freed.closed.Load(); made != 3 || closed != 3 {
+		t.Errorf("%d memories were made, %d given back, want 3", made, closed)
+	}
+	if n := len(s.out[p0]); n != 1000 {
+		t.Errorf("%d records of the partition that came back, want 1000", n)
+	}
+}
+
+// slowToFree is what slowSets have in common.
+type slowToFree struct {
+	release      chan struct{}
+	made, closed atomic.Int32
+}
+
+// slowSet is given back only once it may.
+type slowSet struct {
+	filter.Set
+	of *slowToFree
+}
+
+func (s slowSet) Close() error {
+	select {
+	case <-s.of.release:
+		s.of.closed.Add(1)
+	case <-time.After(10 * time.Second): // the engine waits for this, so nobody releases it
+	}
+	return s.Set.Close()
+}
+
 // A restore may notice before the session says so that the partition is gone. That
 // ends nothing: whoever has it now restores it.
 func TestLossDuringARestore(t *testing.T) {
