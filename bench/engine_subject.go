@@ -107,7 +107,7 @@ func (c EngineConfig) exactSubject(w sizing.Workload, memory uint64, others []su
 func (s subject) measure(ctx context.Context, cfg EngineConfig, done func(workload int, r EngineResult)) error {
 	cfg.tell(fmt.Sprintf("random lines of %s", sizing.FormatBytes(s.memory)))
 	// Beside each subject, since a machine is not the same all the time.
-	lineNS, err := randomLines(s.memory, cfg.Seed|1)
+	lineNS, longest, err := randomLines(s.memory, cfg.Seed|1, min(watchFor, cfg.Duration/4))
 	if err != nil {
 		return fmt.Errorf("measure random lines: %w", err)
 	}
@@ -120,7 +120,7 @@ func (s subject) measure(ctx context.Context, cfg EngineConfig, done func(worklo
 	err = s.run(ctx, cfg, set, func(workload int, r EngineResult) {
 		r.Name, r.Filter, r.Layout, r.FPR = s.name, s.filter, s.layout, s.fpr
 		r.Memory, r.Bytes, r.BytesPerID, r.IDs = s.memory, bytes, float64(bytes)/float64(s.ids), s.ids
-		r.RandomLineNS, r.RandomLines = lineNS, r.NSPerEvent/lineNS
+		r.RandomLineNS, r.RandomLines, r.LoopLongestNS = lineNS, r.NSPerEvent/lineNS, float64(longest)
 		done(workload, r)
 	})
 	return errors.Join(err, set.Close())

@@ -36,7 +36,7 @@ func TestRunEngine(t *testing.T) {
 	var names []string
 	for _, r := range report.Results {
 		names = append(names, fmt.Sprintf("%d %s %s%s", r.Memory>>10, r.Workload, r.Filter, r.Layout))
-		if r.NSPerEvent <= 0 || r.ShardNSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 || r.RandomLineNS <= 0 {
+		if r.NSPerEvent <= 0 || r.ShardNSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 || r.RandomLineNS <= 0 || r.LoopLongestNS <= 0 {
 			t.Errorf("%s: something was not measured: %+v", r.Name, r)
 		}
 		if r.Events < cfg.Events || r.ShardEvents < cfg.Events || r.Rotations < cfg.Rotations {
@@ -227,9 +227,9 @@ func TestEngineText(t *testing.T) {
 			}
 		}
 	}
-	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
+	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, LoopLongestNS: 1.5e6, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
 	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50}
-	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           25.0", "2.50", "commit", "takes 30.0 ns", "a machine", "a command")
+	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           25.0", "2.50", "commit", "took 1.50 ms", "takes 30.0 ns", "a machine", "a command")
 	small := result
 	small.Memory, small.Workload = 1<<19, "hot"
 	f([]EngineResult{result, small}, "sliced fast, unique, 1 GiB", "sliced fast, hot, 512 KiB")
