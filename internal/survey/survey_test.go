@@ -188,7 +188,10 @@ func agrees(t *testing.T, r *Report, want truth, records int, s *sample) {
 	for _, q := range r.Ages {
 		got, low, high := time.Duration(q.Age).Milliseconds(), want.quantile(q.Share), want.quantile(q.Share)
 		if !exact {
-			doubt := 5 * math.Sqrt(q.Share*(1-q.Share)/float64(r.Sample.Duplicates))
+			// The second term is for the tail, where the sample has few: that none of n is
+			// beyond a share of 12/n has a chance of e^-12.
+			n := float64(r.Sample.Duplicates)
+			doubt := 5*math.Sqrt(q.Share*(1-q.Share)/n) + 12/n
 			low, high = want.quantile(max(0, q.Share-doubt)), want.quantile(min(1, q.Share+doubt))
 		}
 		if got < low || got > high+high>>stepBits {
