@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -8,6 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The seed of the tests looks like a setting of the program, which would warn of it.
+	os.Unsetenv("STREAMDEDUP_SEED")
 	testscript.Main(m, map[string]func(){"streamdedup": main})
 }
 
