@@ -61,9 +61,9 @@ if asked engine; then
 	put workloads docs/BENCHMARKS.md
 	$sd bench engine --memory "$sizes" --fpr 0.01 --plot docs/bench-sizes.svg >"$out/sizes"
 	put sizes docs/BENCHMARKS.md
-	# Four minutes. Generations are cut short, as the whole of them would take half an hour;
+	# Five minutes. Generations are cut short, as the whole of them would take half an hour;
 	# what each rotation owes is cleaned within a few seconds.
-	$sd bench engine --memory "$largest" --fpr 0.01 --duration 25s --filter sliced >"$out/pauses"
+	$sd bench engine --memory "$largest" --fpr 0.01 --duration 12s --filter sliced >"$out/pauses"
 	put pauses docs/BENCHMARKS.md
 	go run ./bench/measured # what size makes its speeds from; below its times on Kafka
 fi
