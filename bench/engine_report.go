@@ -47,11 +47,17 @@ type EngineResult struct {
 	EventsPerSecond float64 `json:"events_per_second"`
 	BytesPerID      float64 `json:"bytes_per_id"`
 
-	// RandomLineNS was measured just before, in as much memory; RandomLines is how
+	// RandomLineNS was measured before and after, in as much memory; RandomLines is how
 	// many of those an event takes. TimesClassic and TimesExact are how many times as
 	// fast as the references of the same size and workload; absent without them.
 	RandomLineNS float64 `json:"random_line_ns"`
 	RandomLines  float64 `json:"random_lines_per_event"`
+	// The roofline is what an event's hash and its lines take by themselves, one after
+	// the other: HashNS, and Lines times RandomLineNS. TimesRoofline is how many times
+	// that the event takes, with all the rest. Lines is 0 where it depends on the event.
+	HashNS        float64 `json:"hash_ns"`
+	Lines         int     `json:"lines_per_event,omitempty"`
+	TimesRoofline float64 `json:"times_roofline,omitempty"`
 	// LoopLongestNS is the longest that a tenth of a millisecond of that loop took: what
 	// the machine takes from a thread at times.
 	LoopLongestNS float64 `json:"loop_longest_ns"`
@@ -197,7 +203,7 @@ func (r EngineReport) WriteText(w io.Writer) error {
 	labels := r.labels()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	classic, exact := r.has(classicFilter), r.has(exactFilter)
-	fmt.Fprint(t, "engine\trandom lines\t")
+	fmt.Fprint(t, "engine\trandom lines\tx roofline\t")
 	if classic {
 		fmt.Fprint(t, "x classic\t")
 	}
@@ -206,7 +212,7 @@ func (r EngineReport) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintln(t, "ns/event\tevents/s\tshard ns/event\tmemory\tbytes/ID\tIDs\tgenerations measured")
 	for i, x := range r.Results {
-		fmt.Fprintf(t, "%s\t%.1f\t", labels[i], x.RandomLines)
+		fmt.Fprintf(t, "%s\t%.1f\t%s\t", labels[i], x.RandomLines, times(x.TimesRoofline))
 		if classic {
 			fmt.Fprintf(t, "%s\t", times(x.TimesClassic))
 		}
@@ -223,6 +229,12 @@ func (r EngineReport) WriteText(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nA random line of 64 bytes, read, changed and written, takes %.1f ns here. Timed by: %s.\n", r.RandomLineNS, r.Clock)
+	for _, x := range r.Results {
+		if x.Lines > 0 {
+			fmt.Fprintf(w, "The roofline is the hash and the lines alone: for %s %.1f ns and %d such lines.\n", x.Name, x.HashNS, x.Lines)
+			break
+		}
+	}
 	return r.Environment.writeText(w)
 }
 

@@ -23,6 +23,7 @@ type subject struct {
 	memory               uint64 // that was asked for
 	ids                  uint64 // IDs of a full window
 	perGen               uint64 // new IDs of a generation
+	lines                int    // that an event touches; 0 where it depends on the event
 	newSet               func() (filter.Set, error)
 }
 
@@ -37,7 +38,9 @@ func (c EngineConfig) subjects(memory uint64) ([]subject, error) {
 			if err != nil {
 				return nil, err
 			}
-			subjects = append(subjects, c.filterSubject("sliced "+layout.String(), layout.String(), memory, plan))
+			s := c.filterSubject("sliced "+layout.String(), layout.String(), memory, plan)
+			s.lines = plan.Sliced.LinesPerKey
+			subjects = append(subjects, s)
 		}
 	}
 	if c.Classic {
@@ -105,11 +108,15 @@ func (c EngineConfig) exactSubject(w sizing.Workload, memory uint64, others []su
 // measure fills one subject and runs all workloads on it, one after the other.
 // Done is told the result of each.
 func (s subject) measure(ctx context.Context, cfg EngineConfig, done func(workload int, r EngineResult)) error {
+	// On both sides of each subject, since a machine is not the same all the time.
 	cfg.tell(fmt.Sprintf("random lines of %s", sizing.FormatBytes(s.memory)))
-	// Beside each subject, since a machine is not the same all the time.
-	lineNS, longest, err := randomLines(s.memory, cfg.Seed|1, min(watchFor, cfg.Duration/4))
+	watch := min(watchFor, cfg.Duration/4)
+	if cfg.Events > 0 {
+		watch = lineRound // a run that is over soon
+	}
+	before, longest, err := randomLines(s.memory, cfg.Seed|1, watch)
 	if err != nil {
-		return fmt.Errorf("measure random lines: %w", err)
+		return err
 	}
 	cfg.tell(fmt.Sprintf("%s of %s", s.name, sizing.FormatBytes(s.memory)))
 	set, err := s.newSet()
@@ -117,17 +124,29 @@ func (s subject) measure(ctx context.Context, cfg EngineConfig, done func(worklo
 		return err
 	}
 	bytes := set.Bytes()
-	err = s.run(ctx, cfg, set, func(workload int, r EngineResult) {
+	var results []EngineResult
+	if err := errors.Join(s.run(ctx, cfg, set, func(r EngineResult) { results = append(results, r) }), set.Close()); err != nil {
+		return err
+	}
+	after, _, err := randomLines(s.memory, cfg.Seed|1, 0)
+	if err != nil {
+		return err
+	}
+	lineNS := median(append(before, after...))
+	for i, r := range results {
 		r.Name, r.Filter, r.Layout, r.FPR = s.name, s.filter, s.layout, s.fpr
 		r.Memory, r.Bytes, r.BytesPerID, r.IDs = s.memory, bytes, float64(bytes)/float64(s.ids), s.ids
 		r.RandomLineNS, r.RandomLines, r.LoopLongestNS = lineNS, r.NSPerEvent/lineNS, float64(longest)
-		done(workload, r)
-	})
-	return errors.Join(err, set.Close())
+		if s.lines > 0 {
+			r.Lines, r.TimesRoofline = s.lines, r.NSPerEvent/(r.HashNS+float64(s.lines)*lineNS)
+		}
+		done(i, r)
+	}
+	return nil
 }
 
 // run measures the workloads on a set.
-func (s subject) run(ctx context.Context, cfg EngineConfig, set filter.Set, done func(workload int, r EngineResult)) error {
+func (s subject) run(ctx context.Context, cfg EngineConfig, set filter.Set, done func(r EngineResult)) error {
 	feed := newFeed(cfg.Seed, engineSlice.Milliseconds())
 	engine, err := newEngine(cfg.Seed, s.perGen, set)
 	if err != nil {
@@ -143,7 +162,7 @@ func (s subject) run(ctx context.Context, cfg EngineConfig, set filter.Set, done
 	for _, l := range lanes {
 		l.begin()
 	}
-	for i, w := range cfg.Workloads {
+	for _, w := range cfg.Workloads {
 		cfg.tell(fmt.Sprintf("%s of %s, %s", s.name, sizing.FormatBytes(s.memory), w))
 		feed.workload = w
 		alone := lanes[0].measure(ctx, turn{rotations: 1, events: cfg.Events, limit: cfg.Duration})
@@ -151,7 +170,9 @@ func (s subject) run(ctx context.Context, cfg EngineConfig, set filter.Set, done
 		if err := errors.Join(ctx.Err(), feed.check(lanes[0].duplicates+lanes[1].duplicates, s.fpr)); err != nil {
 			return err
 		}
-		done(i, newEngineResult(w, alone, whole, s.perGen))
+		r := newEngineResult(w, alone, whole, s.perGen)
+		r.HashNS = engine.hashAlone(feed.batch.Records)
+		done(r)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestRunEngine(t *testing.T) {
 	var names []string
 	for _, r := range report.Results {
 		names = append(names, fmt.Sprintf("%d %s %s%s", r.Memory>>10, r.Workload, r.Filter, r.Layout))
-		if r.NSPerEvent <= 0 || r.ShardNSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 || r.RandomLineNS <= 0 || r.LoopLongestNS <= 0 {
+		if r.NSPerEvent <= 0 || r.ShardNSPerEvent <= 0 || r.Bytes == 0 || r.BytesPerID <= 0 || r.RandomLineNS <= 0 || r.LoopLongestNS <= 0 || r.HashNS <= 0 {
 			t.Errorf("%s: something was not measured: %+v", r.Name, r)
 		}
 		if r.Events < cfg.Events || r.ShardEvents < cfg.Events || r.Rotations < cfg.Rotations {
@@ -47,6 +47,9 @@ func TestRunEngine(t *testing.T) {
 		}
 		if !(0 < r.BatchP50NS && r.BatchP50NS <= r.BatchP99NS && r.BatchP99NS <= r.BatchP999NS && r.BatchP999NS <= r.LongestStepNS) {
 			t.Errorf("%s: the times of a batch are out of order: %+v", r.Name, r)
+		}
+		if sliced := r.Layout != ""; sliced != (r.Lines > 0) || sliced != (r.TimesRoofline > 0) {
+			t.Errorf("%s: has %d lines and %g times their roofline", r.Name, r.Lines, r.TimesRoofline)
 		}
 		if (r.TimesClassic == 0) != (r.Filter == classicFilter) || (r.TimesExact == 0) != (r.Filter == exactFilter) {
 			t.Errorf("%s: is not beside the references: %+v", r.Name, r)
@@ -227,9 +230,9 @@ func TestEngineText(t *testing.T) {
 			}
 		}
 	}
-	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, LoopLongestNS: 1.5e6, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
+	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, HashNS: 20, Lines: 1, TimesRoofline: 1.2, LoopLongestNS: 1.5e6, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
 	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50}
-	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           25.0", "2.50", "commit", "took 1.50 ms", "takes 30.0 ns", "a machine", "a command")
+	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           1.2         25.0", "for sliced fast 20.0 ns and 1 such lines", "2.50", "commit", "took 1.50 ms", "takes 30.0 ns", "a machine", "a command")
 	small := result
 	small.Memory, small.Workload = 1<<19, "hot"
 	f([]EngineResult{result, small}, "sliced fast, unique, 1 GiB", "sliced fast, hot, 512 KiB")

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"time"
 	"unsafe"
 )
@@ -24,14 +25,15 @@ const (
 // write one line of 64 bytes at a random place of as much memory. It is a plain
 // loop without prefetch; the processor overlaps as many steps as it can. The longest is
 // that of watchStep lines, of all that were touched in the time to watch: much longer than
-// those take, it is the machine's doing, and a shard's longest step may be, too.
-func randomLines(bytes, seed uint64, watch time.Duration) (ns float64, longest time.Duration, err error) {
+// those take, it is the machine's doing, and a shard's longest step may be, too. The
+// rounds are nanoseconds a line.
+func randomLines(bytes, seed uint64, watch time.Duration) (rounds []float64, longest time.Duration, err error) {
 	memory, free, err := hugeMemory(int(bytes))
 	if err != nil {
-		return 0, 0, err
+		return nil, 0, fmt.Errorf("measure random lines: %w", err)
 	}
 	lines := unsafe.Slice((*[lineBytes / 8]uint64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/lineBytes)
-	rounds := make([]float64, lineRounds)
+	rounds = make([]float64, lineRounds)
 	for i := range rounds {
 		touched := 0
 		began := threadTime()
@@ -47,7 +49,7 @@ func randomLines(bytes, seed uint64, watch time.Duration) (ns float64, longest t
 		now := threadTime()
 		longest, last = max(longest, now-last), now
 	}
-	return median(rounds), longest, free()
+	return rounds, longest, free()
 }
 
 // touchLines touches so many of the lines. Its places come from an xorshift generator,

@@ -57,7 +57,7 @@ if asked engine; then
 	put engine README.md docs/BENCHMARKS.md
 	$sd bench engine --memory "$memory" --fpr 0.0001 --duration 60s --filter sliced >"$out/engine-strict"
 	put engine-strict docs/BENCHMARKS.md
-	$sd bench engine --memory "$memory" --fpr 0.01 --duration 20s --filter sliced --workload all >"$out/workloads"
+	$sd bench engine --memory "$memory" --fpr 0.01 --duration 10s --filter sliced --workload all >"$out/workloads"
 	put workloads docs/BENCHMARKS.md
 	$sd bench engine --memory "$sizes" --fpr 0.01 --plot docs/bench-sizes.svg >"$out/sizes"
 	put sizes docs/BENCHMARKS.md
