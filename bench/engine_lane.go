@@ -183,6 +183,7 @@ type measured struct {
 	fresh     uint64          // of them new IDs, by the feed
 	took      time.Duration   // in the judge, copies left out
 	batches   []time.Duration // of each batch
+	steps     time.Duration   // of rotations and commits
 	longest   [steps]time.Duration
 	rotations int
 	slabs     int // that the set was grown by
@@ -265,6 +266,9 @@ func (l *lane) batch(kind step) {
 	l.note(kind, took)
 	l.measured.took += took
 	l.measured.batches = append(l.measured.batches, took)
+	if kind == stepRotation {
+		l.measured.steps += took
+	}
 	l.measured.events += feedBatch
 	l.measured.fresh += l.feed.fresh - fresh
 	l.filled += l.feed.fresh - fresh
