@@ -53,13 +53,13 @@ put() {
 }
 
 if asked engine; then
-	$sd bench engine --memory "$memory" --fpr 0.01 --duration 60s >"$out/engine"
+	$sd bench engine --memory "$memory" --fpr 0.01 --duration 30s >"$out/engine"
 	put engine README.md docs/BENCHMARKS.md
-	$sd bench engine --memory "$memory" --fpr 0.0001 --duration 60s --filter sliced >"$out/engine-strict"
+	$sd bench engine --memory "$memory" --fpr 0.0001 --duration 20s --filter sliced >"$out/engine-strict"
 	put engine-strict docs/BENCHMARKS.md
 	$sd bench engine --memory "$memory" --fpr 0.01 --duration 10s --filter sliced --workload all >"$out/workloads"
 	put workloads docs/BENCHMARKS.md
-	$sd bench engine --memory "$sizes" --fpr 0.01 --plot docs/bench-sizes.svg >"$out/sizes"
+	$sd bench engine --memory "$sizes" --fpr 0.01 --duration 4s --plot docs/bench-sizes.svg >"$out/sizes"
 	put sizes docs/BENCHMARKS.md
 	# Five minutes. Generations are cut short, as the whole of them would take half an hour;
 	# what each rotation owes is cleaned within a few seconds.
