@@ -238,6 +238,22 @@ func TestEngineText(t *testing.T) {
 	f([]EngineResult{result, small}, "sliced fast, unique, 1 GiB", "sliced fast, hot, 512 KiB")
 }
 
+// A batch that the machine held up counts as the others of its cycle, a step that is the
+// engine's own in full.
+func TestPerEvent(t *testing.T) {
+	m := measured{events: 256 * feedBatch, steps: 2560 * time.Microsecond}
+	for i := range 256 {
+		m.batches = append(m.batches, time.Duration(1+i/128)*100*time.Microsecond)
+	}
+	m.batches[3], m.batches[200] = time.Second, time.Microsecond
+	if got, want := m.perEvent(), (2560e3+128*100e3+128*200e3)/(256*feedBatch); got != want {
+		t.Errorf("%g ns an event, want %g", got, want)
+	}
+	if m.batches[3] != time.Second {
+		t.Error("the batches are no more in order")
+	}
+}
+
 func TestEngineConfigValidate(t *testing.T) {
 	err := EngineConfig{}.Validate()
 	if err == nil {
