@@ -100,7 +100,7 @@ func (g *Growing) make(slab int) bool {
 		for len(g.retiring) > 0 {
 			g.retire()
 		}
-		if !g.fill(next, 1, 1) {
+		if !g.fill(next, 1, 1, math.MaxInt) {
 			return false
 		}
 		s := &g.slots[next]
@@ -124,7 +124,8 @@ func (g *Growing) prepare(age int) {
 	case len(g.retiring) > 0:
 		g.retire()
 	default:
-		g.fill(next, share-left+1, share)
+		// What fell behind, as memory was given back first, is not made up for at once.
+		g.fill(next, share-left+1, share, hugePage)
 	}
 }
 
@@ -136,8 +137,8 @@ func (g *Growing) capacityOf(slab int) uint64 {
 	return g.config.slabCapacity()
 }
 
-// fill makes a part of a slab's memory resident.
-func (g *Growing) fill(slab int, part, of uint64) bool {
+// fill makes a part of a slab's memory resident, and at most so many bytes more than is.
+func (g *Growing) fill(slab int, part, of uint64, most int) bool {
 	if slab == len(g.slots) {
 		if g.refused {
 			return false
@@ -150,7 +151,8 @@ func (g *Growing) fill(slab int, part, of uint64) bool {
 		g.slots = append(g.slots, slot{memory: memory})
 	}
 	m := &g.slots[slab].memory
-	if err := m.fill(int(float64(m.size()) * (float64(part) / float64(of)))); err != nil {
+	to := int(float64(m.size()) * (float64(part) / float64(of)))
+	if err := m.fill(m.filled + min(to-m.filled, most)); err != nil {
 		g.refused = true
 		g.drop(slab)
 		return false
