@@ -10,7 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// The seed of the tests looks like a setting of the program, which would warn of it.
-	os.Unsetenv("STREAMDEDUP_SEED")
+	if err := os.Unsetenv("STREAMDEDUP_SEED"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"streamdedup": main})
 }
 
