@@ -91,6 +91,8 @@ const (
 	// leastEvents is what it takes to measure a small filter, whose generation a
 	// thread fills in milliseconds: several of them.
 	leastEvents = 1 << 20
+	// fewEvents say nothing of the time of one.
+	fewEvents = 16 * feedBatch
 	// maxRotations bounds the memory for the times of single batches.
 	maxRotations = 1000
 )

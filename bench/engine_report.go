@@ -231,8 +231,8 @@ func (r EngineReport) WriteText(w io.Writer) error {
 		if exact {
 			fmt.Fprintf(t, "%s\t", times(x.TimesExact))
 		}
-		fmt.Fprintf(t, "%.1f\t%s\t%.1f\t%s\t%.2f\t%s\t%.2f\n", x.NSPerEvent, sizing.FormatCount(uint64(x.EventsPerSecond)),
-			x.ShardNSPerEvent, sizing.FormatBytes(x.Bytes), x.BytesPerID, sizing.FormatCount(x.IDs), x.Generations)
+		fmt.Fprintf(t, "%.1f\t%s\t%s\t%s\t%.2f\t%s\t%.2f\n", x.NSPerEvent, sizing.FormatCount(uint64(x.EventsPerSecond)),
+			x.shardTime(), sizing.FormatBytes(x.Bytes), x.BytesPerID, sizing.FormatCount(x.IDs), x.Generations)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -279,6 +279,15 @@ func (r EngineReport) writePauses(w io.Writer, labels []string) error {
 	_, err := fmt.Fprintf(w, "\nGrowing: a filter of a third of the memory gets %d times the IDs that it is planned for. No step of growth took more than %.2f ms.\n",
 		growTimes, longest/1e6)
 	return err
+}
+
+// shardTime is the time of an event in the shard, or nothing where the time to measure was
+// over after the rotations alone.
+func (x ShardResult) shardTime() string {
+	if x.ShardEvents < fewEvents {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", x.ShardNSPerEvent)
 }
 
 // times is how many times as fast, or nothing.

@@ -231,8 +231,12 @@ func TestEngineText(t *testing.T) {
 		}
 	}
 	result := EngineResult{Name: "sliced fast", Workload: "unique", Filter: "sliced", Memory: 1 << 30, NSPerEvent: 60, RandomLineNS: 30, RandomLines: 2, HashNS: 20, Lines: 1, TimesRoofline: 1.2, LoopLongestNS: 1.5e6, ShardResult: ShardResult{LongestStepNS: 2.5e6, LongestStep: "commit"}}
-	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50}
+	ring := EngineResult{Name: "classic ring", Workload: "unique", Filter: classicFilter, Memory: 1 << 30, NSPerEvent: 1500, RandomLineNS: 30, RandomLines: 50, ShardResult: ShardResult{ShardNSPerEvent: 1.25e6, ShardEvents: feedBatch}}
 	f([]EngineResult{result, ring}, "every ID is new", "sliced fast   2.0           1.2         25.0", "for sliced fast 20.0 ns and 1 such lines", "2.50", "commit", "took 1.50 ms", "takes 30.0 ns", "a machine", "a command")
+	var short strings.Builder
+	if err := (EngineReport{Results: []EngineResult{ring}}).WriteText(&short); err != nil || strings.Contains(short.String(), "1250000") {
+		t.Errorf("error %v, or a time of a shard that was hardly measured:\n%s", err, &short)
+	}
 	small := result
 	small.Memory, small.Workload = 1<<19, "hot"
 	f([]EngineResult{result, small}, "sliced fast, unique, 1 GiB", "sliced fast, hot, 512 KiB")
