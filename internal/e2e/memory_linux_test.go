@@ -151,9 +151,10 @@ func TestCase_MEM_02(t *testing.T) {
 			d.says("partition stopped")
 			s.caughtUp(d, 1)
 			d.within()
-			if status, page := d.get("/healthz"); status != 200 || !strings.HasPrefix(page, "degraded") {
-				t.Errorf("health is %d: %s", status, page)
-			}
+			await(t, "health says that a partition stands", func() bool { // the log may say it first
+				status, page := d.get("/healthz")
+				return status == 200 && strings.HasPrefix(page, "degraded")
+			}, d.done)
 			d.signal(syscall.SIGTERM)
 			d.ends(1)
 			d.line("error: ", fmt.Sprintf("the record at offset %d of %s/0 opens to", offset, s.in))
