@@ -183,7 +183,7 @@ type measured struct {
 	fresh     uint64          // of them new IDs, by the feed
 	took      time.Duration   // in the judge, copies left out
 	batches   []time.Duration // of each batch
-	steps     time.Duration   // of rotations and commits
+	spent     [steps]time.Duration
 	longest   [steps]time.Duration
 	rotations int
 	slabs     int // that the set was grown by
@@ -266,9 +266,6 @@ func (l *lane) batch(kind step) {
 	l.note(kind, took)
 	l.measured.took += took
 	l.measured.batches = append(l.measured.batches, took)
-	if kind == stepRotation {
-		l.measured.steps += took
-	}
 	l.measured.events += feedBatch
 	l.measured.fresh += l.feed.fresh - fresh
 	l.filled += l.feed.fresh - fresh
@@ -334,5 +331,6 @@ func timed(do func()) time.Duration {
 
 // note notes how long a step took.
 func (l *lane) note(kind step, took time.Duration) {
+	l.measured.spent[kind] += took
 	l.measured.longest[kind] = max(l.measured.longest[kind], took)
 }

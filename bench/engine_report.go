@@ -115,7 +115,7 @@ func newShardResult(m measured, perGen uint64) ShardResult {
 // counts for all, so that what the machine takes from a thread for a moment is not said
 // of the engine. Rotations and commits count as they are.
 func (m measured) perEvent() float64 {
-	took := float64(m.steps.Nanoseconds())
+	took := float64((m.spent[stepRotation] + m.spent[stepCommit]).Nanoseconds())
 	for cycle := range slices.Chunk(m.batches, engineCycle/feedBatch) {
 		cycle = slices.Clone(cycle)
 		slices.Sort(cycle)

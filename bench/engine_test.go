@@ -245,7 +245,8 @@ func TestEngineText(t *testing.T) {
 // A batch that the machine held up counts as the others of its cycle, a step that is the
 // engine's own in full.
 func TestPerEvent(t *testing.T) {
-	m := measured{events: 256 * feedBatch, steps: 2560 * time.Microsecond}
+	m := measured{events: 256 * feedBatch}
+	m.spent[stepRotation], m.spent[stepCommit] = 560*time.Microsecond, 2*time.Millisecond
 	for i := range 256 {
 		m.batches = append(m.batches, time.Duration(1+i/128)*100*time.Microsecond)
 	}
