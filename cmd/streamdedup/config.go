@@ -41,7 +41,8 @@ func (c *configurable) bind(fs *pflag.FlagSet) {
 }
 
 // load sets the flags that the command line left alone. It reports all faults at
-// once.
+// once. What looks wrong but may be right it leaves to [mistyped], which speaks in the
+// log: how that is written is among the flags.
 func (c *configurable) load(cmd *cobra.Command) error {
 	merged := koanf.New(" ") // no name has a space: names are not paths
 	var lines map[string]int
@@ -62,9 +63,6 @@ func (c *configurable) load(cmd *cobra.Command) error {
 		}
 	}
 	c.put(merged, environment)
-	for _, text := range mistyped(cmd, os.Environ()) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
-	}
 	for _, f := range settings(cmd) {
 		if f.Changed {
 			c.yield(merged, f.Name)
@@ -145,7 +143,7 @@ func variable(f *pflag.Flag) string {
 // ofCluster are the variables that Kubernetes sets for a service of our name.
 var ofCluster = regexp.MustCompile(`^(SERVICE_(HOST|PORT)|PORT)(_|$)`)
 
-// mistyped finds the variables that are nearly a flag's.
+// mistyped says which variables are nearly a flag's.
 func mistyped(cmd *cobra.Command, environment []string) (texts []string) {
 	var names []string
 	for _, f := range settings(cmd) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -61,7 +62,12 @@ a second one, half a second later or more, quits at once.`,
   streamdedup run --config clicks.yaml --time json:at --refresh`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := file.load(cmd); err != nil {
+			err := file.load(cmd)
+			log := slog.New(s.logger(a.stderr))
+			for _, text := range mistyped(cmd, os.Environ()) {
+				log.Warn(text)
+			}
+			if err != nil {
 				return err
 			}
 			if file.print {
