@@ -63,10 +63,10 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) {
 	}
 }
 
-// unknownCommand is the error for a name that no command of cmd has. As is how the
 // laterCommands are the commands of a later version.
 var laterCommands = []string{"doctor", "serve"}
 
+// unknownCommand is the error for a name that no command of cmd has. As is how the
 // user called it.
 func unknownCommand(cmd *cobra.Command, name, as string) error {
 	if !cmd.HasParent() && slices.Contains(laterCommands, name) {
