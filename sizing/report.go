@@ -82,7 +82,11 @@ type Deployment struct {
 // Validate reports what cannot be deployed with so many partitions.
 func (d Deployment) Validate(partitions int) error {
 	if d.Instances > partitions {
-		return fmt.Errorf("%d instances for %d partitions: a partition has one owner, so %d of them would have nothing to do", d.Instances, partitions, d.Instances-partitions)
+		shared := "one partition"
+		if partitions != 1 {
+			shared = fmt.Sprintf("%d partitions", partitions)
+		}
+		return fmt.Errorf("%d instances for %s: a partition has one owner, so %d of them would have nothing to do", d.Instances, shared, d.Instances-partitions)
 	}
 	return nil
 }

@@ -142,7 +142,10 @@ func (s *sizeSettings) deployment(partitions int) (sizing.Deployment, error) {
 		d.Redelivery = &s.redelivery
 	}
 	if err := d.Validate(partitions); err != nil {
-		return d, &usageError{err}
+		if s.from.topic != "" { // its partitions are as many as they are
+			return d, &usageError{err}
+		}
+		return d, withHint(&usageError{err}, "--partitions is how many the topic has, 1 where it is left out: at least one for each instance")
 	}
 	return d, nil
 }

@@ -132,7 +132,7 @@ func TestSizeFromTopicBounds(t *testing.T) {
 	}
 
 	code, _, stderr := exec("", "size", "--from-topic", topic, "--brokers", strings.Join(brokers, ","), "--key", "json:nosuch", "--instances", "3")
-	if code != exitUsage || !strings.HasPrefix(stderr, "error: 3 instances for 2 partitions: ") {
+	if code != exitUsage || !strings.HasPrefix(stderr, "error: 3 instances for 2 partitions: ") || strings.Contains(stderr, "--partitions") {
 		t.Errorf("more instances than partitions, before no record has an ID: exit code %d: %s", code, stderr)
 	}
 	code, _, stderr = exec("", "size", "--from-topic", topic+"-nosuch", "--brokers", strings.Join(brokers, ","), "--key", "key")
