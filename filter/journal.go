@@ -79,7 +79,14 @@ func (j *journal[S]) commit() {
 		panic("BUG: Commit without a sealed section")
 	}
 	oldest := j.sections[0]
+	used := len(oldest.chunks)
 	j.release(&oldest)
+	// Right after a rotation a section takes twenty times what it takes later. What
+	// lies unused since is given up, a chunk each time: needs that swing keep theirs.
+	if last := len(j.freed) - 1; last > 2*used {
+		j.freed[last] = nil
+		j.freed = j.freed[:last]
+	}
 	n := copy(j.sections, j.sections[1:])
 	j.sections[n] = oldest
 	j.sections = j.sections[:n]

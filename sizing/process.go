@@ -30,11 +30,15 @@ type Process struct {
 	Filters  uint64 `json:"filters"`  // of its partitions, as allocated, outside of Go's heap
 	Journals uint64 `json:"journals"` // undo of the open cycle, on Go's heap
 	Kafka    uint64 `json:"kafka"`    // what was read and what is written, on Go's heap
-	Heap     uint64 `json:"heap"`     // the rest of Go's memory: code, stacks, tables, garbage
+	Heap     uint64 `json:"heap"`     // the rest of what lives: code, stacks, tables, samples
+	Garbage  uint64 `json:"garbage"`  // what lies on Go's heap until it is collected
 }
 
 // Bytes is the peak of the whole process.
-func (p Process) Bytes() uint64 { return p.Filters + p.Journals + p.Kafka + p.Heap }
+func (p Process) Bytes() uint64 { return p.Filters + p.live() + p.Garbage }
+
+// live is all but the filters that is in use at once.
+func (p Process) live() uint64 { return p.Journals + p.Kafka + p.Heap }
 
 // GoLimit is what makes the peak true: the soft limit of Go's memory (GOMEMLIMIT) that
 // leaves room for the filters, which Go does not see, and for the program itself. A
@@ -45,8 +49,9 @@ const (
 	// catchingUp is what one process reads a second while there is more to read.
 	catchingUp = 1e6
 	// cycleRecords and cycleBytes are the most that a cycle holds before it commits
-	// early; package pipeline has the same.
-	cycleRecords, cycleBytes = 1 << 20, 128 << 20
+	// early, and aheadBytes what is read of the next one meanwhile; package pipeline
+	// has the same.
+	cycleRecords, cycleBytes, aheadBytes = 1 << 20, 128 << 20, 32 << 20
 	// recordOverhead is what a record takes besides its own bytes, from the client's
 	// record to its outcome.
 	recordOverhead = 320
@@ -58,7 +63,7 @@ const (
 	// codeBytes is what of the program itself is resident, and counted by nobody in Go.
 	codeBytes = 14 << 20
 	// baseHeap is a process with nothing to do: code, runtime, connections, metrics.
-	baseHeap = 64 << 20
+	baseHeap = 32 << 20
 	// partitionHeap is what a partition takes besides its filter, however large that is:
 	// the window's shape, buffers of the changelog and of a checkpoint.
 	partitionHeap = 256 << 10
@@ -84,14 +89,20 @@ func (p Plan) Process(io IO) Process {
 	}
 	held := uint64(io.Partitions)
 	records := math.Min(io.RecordsPerSecond*io.CommitInterval.Seconds(), cycleRecords)
-	cycle := math.Min(records*float64(io.RecordBytes+recordOverhead), cycleBytes)
-	journal := records * float64(p.journalBytesAnID())
-	return Process{
+	record := float64(io.RecordBytes + recordOverhead)
+	cycle := math.Min(records*record, cycleBytes)
+	ahead := math.Min(cycle, aheadBytes)
+	journal := (cycle + ahead) / record * float64(p.journalBytesAnID())
+	all := Process{
 		Filters:  held * p.BytesPerPartition,
 		Journals: min(held*max(p.JournalBytesPerPartition, minJournal), uint64(journal)),
-		Kafka:    fetched + written + uint64(cycle),
+		Kafka:    fetched + written + uint64(cycle+ahead),
 		Heap:     baseHeap + held*(partitionHeap+p.sampleBytes()),
 	}
+	// The collector runs when the heap has grown to twice what lives: less memory would
+	// make it run more often than a copy of the records can afford.
+	all.Garbage = all.live() - codeBytes
+	return all
 }
 
 // sampleBytes is the audit's sample of one partition whose generations are all full.

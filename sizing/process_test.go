@@ -8,11 +8,14 @@ func TestProcess_Parts(t *testing.T) {
 	w.Partitions = 8
 	p := solve(t, w)
 	all := p.Process(IO{})
-	if all.Filters != p.Bytes || all.Bytes() != all.Filters+all.Journals+all.Kafka+all.Heap {
+	if all.Filters != p.Bytes || all.Bytes() != all.Filters+all.Journals+all.Kafka+all.Heap+all.Garbage {
 		t.Errorf("%+v of a plan of %d bytes", all, p.Bytes)
 	}
 	if got := all.GoLimit() + all.Filters + codeBytes; got != all.Bytes() {
 		t.Errorf("with Go's limit it takes %d bytes, want %d", got, all.Bytes())
+	}
+	if lives := all.GoLimit() - all.Garbage; lives != all.Garbage {
+		t.Errorf("%d bytes of garbage beside %d that live in Go's heap, want as many", all.Garbage, lives)
 	}
 	half := p.Process(IO{Partitions: 4})
 	if half.Filters != p.Bytes/2 || half.Heap >= all.Heap {
@@ -21,7 +24,7 @@ func TestProcess_Parts(t *testing.T) {
 	if slow := p.Process(IO{RecordsPerSecond: 1000}); slow.Kafka >= all.Kafka || slow.Journals >= all.Journals {
 		t.Errorf("at 1,000 records a second %+v, catching up %+v", slow, all)
 	}
-	if large := p.Process(IO{RecordBytes: 1 << 20}); large.Kafka > fetched+written+cycleBytes {
+	if large := p.Process(IO{RecordBytes: 1 << 20}); large.Kafka > fetched+written+cycleBytes+aheadBytes {
 		t.Errorf("large records take %+v: a cycle ends before", large)
 	}
 	// One ID in 1,024 of seven full generations and of the filling one takes 32 bytes.

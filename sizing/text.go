@@ -86,8 +86,8 @@ func (r Report) writePlan(w io.Writer) {
 	if r.Instances > 1 {
 		name = fmt.Sprintf("each of %d processes", r.Instances)
 	}
-	fmt.Fprintf(t, "%s\t%s\tat its peak: filters and %s of journals, %s of records, %s for the rest\n", name, FormatBytes(r.ProcessBytes),
-		decimal(r.Process.Journals), decimal(r.Process.Kafka), decimal(r.Process.Heap))
+	fmt.Fprintf(t, "%s\t%s\tat its peak: filters and %s of journals, %s of records, %s for the rest, %s of garbage\n", name, FormatBytes(r.ProcessBytes),
+		decimal(r.Process.Journals), decimal(r.Process.Kafka), decimal(r.Process.Heap), decimal(r.Process.Garbage))
 	if r.ProcessBytesOneLost != nil {
 		fmt.Fprintf(t, "when one of them is lost\t%s\tin each that is left\n", FormatBytes(*r.ProcessBytesOneLost))
 	}

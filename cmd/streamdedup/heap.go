@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"time"
 )
 
@@ -18,9 +19,15 @@ import (
 type heapKeeper struct {
 	plan int64 // by the plan
 	most int64 // that the machine, or the container, leaves
-	live func() uint64
+	// live is what the last collection found to be in use, and the number of that.
+	live func() (bytes, collection uint64)
 	set  func(limit int64) // nil where the user has said what the collector should do
 	stop chan struct{}
+
+	// lived is what the last collections found, as far as they were looked at. One of
+	// them tells too much: it takes for alive what was allocated while it ran.
+	lived      [3]uint64
+	collection uint64
 }
 
 // newHeapKeeper keeps nothing before keep is called, and nothing at all where the
@@ -68,13 +75,17 @@ func (k *heapKeeper) keep() (done func()) {
 
 // look sets the limit for what lives now.
 func (k *heapKeeper) look() {
-	twice := int64(min(2*k.live(), math.MaxInt64))
+	if live, collection := k.live(); collection != k.collection {
+		k.collection = collection
+		copy(k.lived[1:], k.lived[:])
+		k.lived[0] = live
+	}
+	twice := int64(min(2*slices.Min(k.lived[:]), math.MaxInt64))
 	k.set(max(k.plan, min(twice, k.most)))
 }
 
-// liveHeap is what the last collection found to be in use.
-func liveHeap() uint64 {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	return live[0].Value.Uint64()
+func liveHeap() (bytes, collection uint64) {
+	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(found)
+	return found[0].Value.Uint64(), found[1].Value.Uint64()
 }

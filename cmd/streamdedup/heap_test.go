@@ -22,10 +22,19 @@ func TestHeapKeeperFollowsWhatLives(t *testing.T) {
 		{600, 300, math.MaxInt64, 1200},
 	} {
 		var got int64
+		collections := uint64(0)
 		k := heapKeeper{
 			plan: c.plan, most: c.most,
-			live: func() uint64 { return c.live },
+			live: func() (uint64, uint64) { return c.live, collections },
 			set:  func(limit int64) { got = limit },
+		}
+		for collections < uint64(len(k.lived)) {
+			k.look()
+			k.look() // of the same collection
+			if got != c.plan {
+				t.Errorf("%d live by %d collections, plan %d: limit %d, want the plan's", c.live, collections, c.plan, got)
+			}
+			collections++
 		}
 		k.look()
 		if got != c.want {
