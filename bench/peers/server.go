@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -22,24 +23,29 @@ type server struct {
 // stopLimit is how long a server may take to end by itself.
 const stopLimit = 20 * time.Second
 
-// startServer starts a server whose output goes to name.log in dir. It ends with ctx.
+// startServer starts a server whose output goes to name.log in dir, and what it says on
+// stderr to where cmd wants it too. It ends with ctx.
 func startServer(ctx context.Context, dir, name string, cmd *exec.Cmd) (*server, error) {
 	s := &server{cmd: cmd, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	out, err := os.Create(s.log)
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
+	if cmd.Stdout = out; cmd.Stderr != nil {
+		cmd.Stderr = io.MultiWriter(out, cmd.Stderr)
+	} else {
+		cmd.Stderr = out
+	}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true // Ctrl-C is for us: who ends it is stop
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), out.Close())
 	}
 	go func() {
 		_ = cmd.Wait() // how it ended is in its log
+		_ = out.Close()
 		close(s.ended)
 	}()
 	go func() {
@@ -81,6 +87,9 @@ func (s *server) stop(how os.Signal) {
 		<-s.ended
 	}
 }
+
+// gone is the error of a server that ended while it was needed.
+func (s *server) gone() error { return fmt.Errorf("%s ended, see %s", s.cmd.Path, s.log) }
 
 func (s *server) cpu() (time.Duration, error) { return cpuOfGroup(s.cmd.Process.Pid) }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/bench"
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
 	"github.com/streamdedup/streamdedup/internal/workload"
 )
 
@@ -68,11 +69,14 @@ type TopicJob struct {
 	Dir     string
 }
 
+// ready is what run logs before it reads the first record.
+const ready = `msg="partition restored"`
+
 // RunTopic lets streamdedup run in a process of its own. What counts lies between the
-// first commit and the last: what was read before the first is not among the events.
-func RunTopic(ctx context.Context, streamdedup, delivery string, j TopicJob) (Result, error) {
+// moment it is ready to read and its last commit.
+func RunTopic(ctx context.Context, streamdedup, delivery string, j TopicJob) (r Result, err error) {
 	name := map[string]string{"exactly-once": "run-eos", "at-least-once": "run-alo"}[delivery]
-	r := Result{Peer: name, Version: "this tree", What: TopicToTopic,
+	r = Result{Peer: name, Version: "this tree", What: TopicToTopic,
 		Note: "run --delivery " + delivery + ", --fpr 1e-4, its own peak and skew, commits every 200 ms; bytes are of the filters"}
 	port, err := freePort()
 	if err != nil {
@@ -86,35 +90,32 @@ func RunTopic(ctx context.Context, streamdedup, delivery string, j TopicJob) (Re
 		return r, err
 	}
 	defer b.Close()
+	// A new broker makes the coordinator of its groups when it is first asked for, in
+	// seconds: before there is something to miss.
+	if lag, err := j.lag(ctx, b); err != nil {
+		return r, err
+	} else if lag != int64(j.Events) {
+		return r, fmt.Errorf("group %q has %d records to read, want all %d: it is another run's", j.Out, lag, j.Events)
+	}
 	distinct := Workload(j.Events, j.Seed).Events
-	srv, err := startServer(ctx, j.Dir, name, exec.Command(streamdedup, "run", "--brokers", strings.Join(j.Brokers, ","), "--in", j.In, "--out", j.Out,
+	defer func() { // the next round's has the same name
+		err = errors.Join(err, b.Discard(context.WithoutCancel(ctx), j.Out, kafkaio.ChangelogTopic(j.Out, j.In)))
+	}()
+	cmd := exec.Command(streamdedup, "run", "--brokers", strings.Join(j.Brokers, ","), "--in", j.In, "--out", j.Out,
 		"--group", j.Out, "--instance", "peers", "--key", "json:event_id", "--window", "24h", "--capacity", strconv.Itoa(distinct),
-		"--delivery", delivery, "--state-dir", state, "--metrics-addr", metrics, "--summary", "none"))
+		"--delivery", delivery, "--state-dir", state, "--metrics-addr", metrics, "--summary", "none")
+	begin := newMark(ready)
+	cmd.Stderr = begin
+	srv, err := startServer(ctx, j.Dir, name, cmd)
 	if err != nil {
 		return r, err
 	}
 	defer srv.stop(syscall.SIGTERM)
-	left, err := awaitLag(ctx, b, srv, j, func(_ int64, begun bool) bool { return begun })
+	took, cpu, err := j.measure(ctx, b, srv, begin)
 	if err != nil {
 		return r, err
 	}
-	began := time.Now()
-	used, err := srv.cpu()
-	if err != nil {
-		return r, err
-	}
-	if left == 0 {
-		return r, errors.New("all was read before the first look: take more events")
-	}
-	if _, err := awaitLag(ctx, b, srv, j, func(lag int64, _ bool) bool { return lag == 0 }); err != nil {
-		return r, err
-	}
-	took := time.Since(began)
-	uses, err := srv.cpu()
-	if err != nil {
-		return r, err
-	}
-	r.measured(int(left), took, uses-used)
+	r.measured(j.Events, took, cpu)
 	filters, err := gauge(ctx, metrics, "streamdedup_filter_bytes")
 	if err != nil {
 		return r, err
@@ -124,20 +125,56 @@ func RunTopic(ctx context.Context, streamdedup, delivery string, j TopicJob) (Re
 	return r, j.Check(ctx, &r)
 }
 
-// awaitLag looks at the lag of the group that is called like its output.
-func awaitLag(ctx context.Context, b *bench.Broker, srv *server, j TopicJob, done func(lag int64, begun bool) bool) (int64, error) {
+// measure takes the clocks when the process begins and when the input is read.
+func (j TopicJob) measure(ctx context.Context, b *bench.Broker, srv *server, begin *mark) (took, cpu time.Duration, err error) {
+	select {
+	case <-begin.seen:
+	case <-srv.ended:
+		return 0, 0, srv.gone()
+	case <-ctx.Done():
+		return 0, 0, context.Cause(ctx)
+	}
+	began := time.Now()
+	used, err := srv.cpu()
+	if err == nil {
+		err = j.awaitRead(ctx, b, srv)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(began)
+	uses, err := srv.cpu()
+	return took, uses - used, err
+}
+
+// lookInterval is how often the progress is asked for.
+const lookInterval = 20 * time.Millisecond
+
+// awaitRead waits until the input is read.
+func (j TopicJob) awaitRead(ctx context.Context, b *bench.Broker, srv *server) error {
 	for {
-		lag, begun, err := b.Lag(ctx, j.Out, j.In)
-		if err != nil && !kerr.IsRetriable(err) { // a new broker has no coordinator yet
-			return 0, err
-		}
-		if err == nil && done(lag, begun) {
-			return lag, nil
+		if lag, err := j.lag(ctx, b); err != nil || lag == 0 {
+			return err
 		}
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(lookInterval):
 		case <-srv.ended:
-			return 0, fmt.Errorf("%s ended, see %s", srv.cmd.Path, srv.log)
+			return srv.gone()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lag is that of the group, which is called like its output.
+func (j TopicJob) lag(ctx context.Context, b *bench.Broker) (int64, error) {
+	for {
+		lag, _, err := b.Lag(ctx, j.Out, j.In)
+		if !kerr.IsRetriable(err) {
+			return lag, err
+		}
+		select {
+		case <-time.After(lookInterval):
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
