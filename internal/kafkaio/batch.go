@@ -68,7 +68,7 @@ func (b *batches) recycle() {
 			break
 		}
 		clear(src.records)
-		clear(src.batch.Records[:cap(src.batch.Records)])
+		clear(src.batch.Records)
 		clear(src.headers)
 		clear(src.copies)
 		b.free = append(b.free, src)
