@@ -1,8 +1,9 @@
-// Measured writes sizing/measured.json, when nothing else runs: what this machine takes for an event, by lines
-// per look-up and size of the filter, and, from the output of other benchmarks, for a
-// record through Kafka and for a restore. The reports of `size` are made from it.
+// Measured writes sizing/measured.json, when nothing else runs: what this machine takes
+// for an event, by lines per look-up and size of the filter, and, from the output of
+// other benchmarks, for a record through Kafka and for a restore. The reports of `size`
+// are made from it.
 //
-//	go run ./bench/measured                                the engine: two minutes, 2 GB
+//	go run ./bench/measured                                the engine: 2 GB, minutes; it says how far it is
 //	go run ./bench/measured --kafka FILE --restore FILE --peers FILE    these alone
 //
 // FILE is what `bench kafka -o json` printed, the figures of TestRestoreOfManyIDs, or
@@ -105,11 +106,13 @@ const each = 3 * time.Second
 
 func engine(ctx context.Context, m *sizing.Measured) error {
 	m.Engine = nil
-	for _, d := range designs {
+	for i, d := range designs {
 		r, err := bench.RunEngine(ctx, bench.EngineConfig{
 			Memory: sizes, FPR: d.fpr, Layouts: []filter.Layout{d.layout}, Workloads: []bench.Workload{bench.Duplicates},
 			Sliced: d.kind == sizing.Sliced, Classic: d.kind == sizing.Classic, Seed: 1, Duration: each, Rotations: 1,
-			Progress: func(name string) { fmt.Fprintf(os.Stderr, "at %g: %s\n", d.fpr, name) },
+			Progress: func(name string) {
+				fmt.Fprintf(os.Stderr, "design %d of %d, at %g: %s\n", i+1, len(designs), d.fpr, name)
+			},
 		})
 		if err != nil {
 			return err
