@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bits-and-blooms/bloom/v3"
 
 	"github.com/streamdedup/streamdedup/bench"
 	"github.com/streamdedup/streamdedup/filter"
@@ -42,6 +46,28 @@ func TestMeasureTextbook(t *testing.T) {
 	}
 	if math.Abs(r.Measured/r.Model-1) > 5*r.Deviation || math.Abs(r.Model/1e-2-1) > 0.01 {
 		t.Errorf("measured %+v", r)
+	}
+}
+
+// The filter that is filled in parts is the one that is filled from one end to the other.
+func TestFillTextbook(t *testing.T) {
+	t.Parallel()
+	const elements, seed = 1001, 5
+	bits, hashes, err := filter.TextbookSize(elements, 1e-2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bloom.New(uint(bits), hashes)
+	for n := range uint64(elements) {
+		want.Add(textbookID(seed, n))
+	}
+	if got, err := fillTextbook(t.Context(), bits, hashes, elements, seed); err != nil || !got.Equal(want) {
+		t.Errorf("it has other bits: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := fillTextbook(ended, bits, hashes, elements, seed); !errors.Is(err, context.Canceled) {
+		t.Errorf("it did not end when it was told to: %v", err)
 	}
 }
 
