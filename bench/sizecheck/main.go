@@ -2,15 +2,14 @@
 // a billion IDs it fills every generation with IDs through a shard, compares the rate
 // of false positives with the model's, starts `streamdedup run` with the flags that
 // `size` prints, and compares the most memory that the process ever had with
-// process_bytes. It writes the table into docs/BENCHMARKS.md.
+// process_bytes. It writes the table into docs/BENCHMARKS.md once all points are there.
 //
-//	go run ./bench/sizecheck                      all points: about half an hour, 3 GB
-//	go run ./bench/sizecheck --points 1e6,1e7     some of them; the document stays as it is
+//	go run ./bench/sizecheck                                    all points in one run, 3 GB; the large ones take long
+//	go run ./bench/sizecheck --points 1e6,1e7 --json FILE       some of them, beside the others that FILE has of runs before
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,15 +49,20 @@ type settings struct {
 
 func run(ctx context.Context) error {
 	var s settings
-	flag.StringVar(&s.points, "points", "all", "names of `POINTS`, separated by commas: "+strings.Join(names(), ", ")+"; all writes the document")
+	flag.StringVar(&s.points, "points", "all", "names of `POINTS`, separated by commas: "+strings.Join(names(), ", "))
 	flag.StringVar(&s.brokers, "brokers", "", "`HOST:PORT` of a broker (default one inside this process)")
 	flag.StringVar(&s.binary, "binary", "", "the streamdedup `FILE` to run (default one built for it)")
-	flag.StringVar(&s.document, "document", "docs/BENCHMARKS.md", "`FILE` that has the table between its markers")
-	flag.StringVar(&s.json, "json", "", "`FILE` for the figures as JSON")
+	flag.StringVar(&s.document, "document", "docs/BENCHMARKS.md", "`FILE` that gets the table between its markers, when all points are there")
+	flag.StringVar(&s.json, "json", "", "`FILE` for the figures as JSON, point by point; those it has of other points stay")
 	flag.Uint64Var(&s.seed, "seed", 1, "of the IDs")
 	flag.IntVar(&s.records, "records", 1_500_000, "records that the process is given, as fast as it takes them")
 	flag.Parse()
 	todo, err := chosen(s.points)
+	if err != nil {
+		return err
+	}
+	// Before anything else: a file that cannot be used is not to cost an hour.
+	report, err := earlier(s.json, bench.NewEnvironment(command(s), s.seed))
 	if err != nil {
 		return err
 	}
@@ -67,47 +71,33 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer runner.close()
-	report := report{Environment: bench.NewEnvironment(command(s), s.seed)}
 	for _, p := range todo {
 		tell("%s: %s", p.name, p)
 		r, err := runner.check(ctx, p)
 		if err != nil {
 			return fmt.Errorf("point %s: %w", p.name, err)
 		}
-		report.Results = append(report.Results, r)
 		tell("%s: %s", p.name, r)
+		report.put(r)
+		if err := report.writeJSON(s.json); err != nil {
+			return err
+		}
 	}
 	fmt.Print(report.text())
-	if err := report.writeJSON(s.json); err != nil {
-		return err
-	}
-	if s.points != "all" {
+	if missing := report.missing(); len(missing) > 0 {
+		tell("the document stays as it is: %s are missing", strings.Join(missing, ", "))
 		return nil
 	}
 	return writeBlock(s.document, report.text())
 }
 
-// command is how to repeat the run.
+// command is how to repeat the run, for all points.
 func command(s settings) string {
 	text := "go run ./bench/sizecheck"
-	if s.points != "all" {
-		text += " --points " + s.points
-	}
 	if s.brokers != "" {
 		text += " --brokers " + s.brokers
 	}
 	return text
-}
-
-func (r report) writeJSON(file string) error {
-	if file == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
 // The table stands between these lines of the document.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +51,7 @@ func chosen(list string) ([]point, error) {
 	}
 	var some []point
 	for _, name := range strings.Split(list, ",") {
-		i := slices.IndexFunc(points, func(p point) bool { return p.name == name })
+		i := place(name)
 		if i < 0 {
 			return nil, fmt.Errorf("no point is called %q: want all, or some of %s", name, strings.Join(names(), ","))
 		}
