@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -64,6 +65,7 @@ func (f *found) lookAtChangelogs(ctx context.Context, cfg Config, adm *kadm.Clie
 		err := ensureInternal(ctx, adm, internalTopic{
 			name: name, what: "changelog topic", partitions: f.inputs[in].partitions, exact: true,
 			settings: kept(), leastBytes: changelogBytes,
+			grown: func(had int32) { warnOfNewPartitions(cfg.Logger, in, had, f.inputs[in].partitions) },
 		}, cfg.FixTopics)
 		if err != nil {
 			return err
@@ -78,6 +80,14 @@ func (f *found) lookAtChangelogs(ctx context.Context, cfg Config, adm *kadm.Clie
 		f.changelogs[in] = changelog{name: name, id: details[name].ID}
 	}
 	return nil
+}
+
+// warnOfNewPartitions says what an input that got more partitions while the group was
+// away means. Only the changelog knows: a group has no offsets of partitions that it
+// has not come to yet either.
+func warnOfNewPartitions(log *slog.Logger, topic string, before, now int32) {
+	log.Warn("the input has partitions that the group has not seen: they are read from their beginning, "+
+		"and an ID that moved there passes once more", "topic", topic, "partitions_before", before, "partitions", now)
 }
 
 // logChanges sends what the cycle taught to the changelog. Each record has the ID

@@ -25,6 +25,8 @@ type internalTopic struct {
 	// its partitions belong to others of the same number.
 	partitions int32
 	exact      bool
+	// grown, if it is not nil, is told how many there were when some were added.
+	grown func(had int32)
 	// settings are those it must have.
 	settings map[string]string
 	// leastBytes is how large a batch it must take.
@@ -111,6 +113,9 @@ func (t internalTopic) fit(ctx context.Context, adm *kadm.Client, has int32, fix
 	}
 	if err != nil {
 		return fmt.Errorf("add partitions to %s %q, up to %d: %w", t.what, t.name, t.partitions, err)
+	}
+	if t.grown != nil {
+		t.grown(has)
 	}
 	return nil
 }

@@ -80,9 +80,6 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		admin.Close()
 		return nil, err
 	}
-	if !cfg.routes && cfg.source == "" { // with two stages no ID moves
-		s.newPartitions(ctx)
-	}
 	s.watcher, s.trimmer = s.watch(), s.trimLogs()
 	return s, nil
 }

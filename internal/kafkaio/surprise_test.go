@@ -351,3 +351,36 @@ func TestOpenWarnsOfNewPartitions(t *testing.T) {
 		log.has(t, "level=WARN", "the input has partitions that the group has not seen", "partitions_before=2 partitions=4")
 	})
 }
+
+// Of several instances that start a new group, the later find positions of only those
+// partitions that the first has come to by then. None of the others is new.
+func TestOpenKnowsPartitionsThatHaveNotBegun(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 4)
+		first := s.byHand()
+		until(t, "the first partition begins", func() bool {
+			polled, err := first.session.Poll(ctx(t), 100*time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range polled.Assigned[:min(1, len(polled.Assigned))] {
+				if err := first.session.commitStart(ctx(t), a.Partition, committed{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return len(polled.Assigned) > 0
+		})
+		log := s.logged()
+		s.cfg.Instance += "-second"
+		session, err := Open(ctx(t), s.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Close(ctx(t), true); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(log.String(), "has not seen") {
+			t.Errorf("partitions that have not begun are taken for new ones:\n%s", log)
+		}
+	})
+}

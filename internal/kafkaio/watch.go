@@ -119,25 +119,3 @@ func (w *watcher) compare(ctx context.Context) error {
 	}
 	return nil
 }
-
-// newPartitions warns of partitions that the input got while the group was away.
-func (s *Session) newPartitions(ctx context.Context) {
-	// A moment ago our own transactions were ended; those of others do not matter.
-	got, err := kadm.NewClient(s.admin).FetchOffsets(ctx, s.cfg.Group)
-	if err != nil {
-		s.log.Debug("cannot look for new partitions", "error", err)
-		return
-	}
-	for topic, in := range s.found.inputs {
-		had := int32(0)
-		for number, o := range got[topic] {
-			if o.At >= 0 {
-				had = max(had, number+1)
-			}
-		}
-		if had > 0 && had < in.partitions {
-			s.log.Warn("the input has partitions that the group has not seen: they are read from their beginning, "+
-				"and an ID that moved there passes once more", "topic", topic, "partitions_before", had, "partitions", in.partitions)
-		}
-	}
-}
