@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +87,13 @@ func (j copyJob) plain(ctx context.Context) error {
 	}
 	j.done()
 	return nil
+}
+
+// untuned is the plain copy while Go collects garbage whenever the heap has doubled.
+func (j copyJob) untuned(ctx context.Context) error {
+	const byDefault = 100 // percent
+	defer debug.SetGCPercent(debug.SetGCPercent(byDefault))
+	return j.plain(ctx)
 }
 
 // transactional copies in transactions of the interval.

@@ -33,8 +33,10 @@ type KafkaCase struct {
 	// of CPU per event: the median of the ratios within each round. Those of ways that
 	// were not measured are absent.
 	SpeedOverPlain         float64 `json:"events_per_second_ratio_to_plain_copy"`
+	SpeedOverDefaultGC     float64 `json:"events_per_second_ratio_to_plain_copy_default_gc,omitempty"`
 	SpeedOverTransactional float64 `json:"events_per_second_ratio_to_copy_in_transactions,omitempty"`
 	CPUOverPlain           float64 `json:"cpu_ratio_to_plain_copy"`
+	CPUOverDefaultGC       float64 `json:"cpu_ratio_to_plain_copy_default_gc,omitempty"`
 	CPUOverTransactional   float64 `json:"cpu_ratio_to_copy_in_transactions,omitempty"`
 	// TopicOverPartition is what is left of the dedup's events per second when it
 	// looks across the partitions of the topic.
@@ -97,6 +99,9 @@ func newKafkaCase(x kafkaCase, ways []way, measured []WayResult) KafkaCase {
 		m.SpeedOverPlain = medianRatio(m.EventsPerSecond, plain.EventsPerSecond)
 		m.CPUOverPlain = medianRatio(m.CPUNSPerEvent, plain.CPUNSPerEvent)
 		switch m.Name {
+		case DefaultGC:
+			c.SpeedOverDefaultGC = medianRatio(exactly.EventsPerSecond, m.EventsPerSecond)
+			c.CPUOverDefaultGC = medianRatio(exactly.CPUNSPerEvent, m.CPUNSPerEvent)
 		case Transactional:
 			c.SpeedOverTransactional = medianRatio(exactly.EventsPerSecond, m.EventsPerSecond)
 			c.CPUOverTransactional = medianRatio(exactly.CPUNSPerEvent, m.CPUNSPerEvent)
@@ -164,10 +169,10 @@ func (r KafkaReport) WriteText(w io.Writer) error {
 
 // writeHeadlines says the ratios of a case in words.
 func (c KafkaCase) writeHeadlines(w io.Writer) {
-	fmt.Fprintf(w, "events/s:      exactly-once dedup reaches %.2f of a plain copy, %.2f of a copy in transactions.\n",
-		c.SpeedOverPlain, c.SpeedOverTransactional)
-	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of a copy in transactions.\n",
-		c.CPUOverPlain, c.CPUOverTransactional)
+	fmt.Fprintf(w, "events/s:      exactly-once dedup reaches %.2f of a plain copy, %.2f of one with Go's default GC, %.2f of a copy in transactions.\n",
+		c.SpeedOverPlain, c.SpeedOverDefaultGC, c.SpeedOverTransactional)
+	fmt.Fprintf(w, "CPU per event: exactly-once dedup takes %.2f of a plain copy, %.2f of one with Go's default GC, %.2f of a copy in transactions.\n",
+		c.CPUOverPlain, c.CPUOverDefaultGC, c.CPUOverTransactional)
 	fmt.Fprintf(w, "events/s:      with scope topic it reaches %.2f of that with scope partition.\n", c.TopicOverPartition)
 	fmt.Fprintf(w, "events/s:      with its changelog it reaches %.2f of that without.\n", c.LoggedOverUnlogged)
 }

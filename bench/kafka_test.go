@@ -67,6 +67,7 @@ func TestKafkaRatios(t *testing.T) {
 	t.Parallel()
 	c := newKafkaCase(kafkaCase{"none", 230, 4, 200 * time.Millisecond}, kafkaConfig().ways(true), []WayResult{
 		{EventsPerSecond: []float64{100, 200, 400}, CPUNSPerEvent: []float64{10, 10, 10}},
+		{EventsPerSecond: []float64{100, 100, 100}, CPUNSPerEvent: []float64{8, 8, 8}},
 		{EventsPerSecond: []float64{100, 100, 100}, CPUNSPerEvent: []float64{20, 20, 20}},
 		{EventsPerSecond: []float64{100, 100, 100}, CPUNSPerEvent: []float64{11, 11, 11}},
 		{EventsPerSecond: []float64{90, 190, 40}, CPUNSPerEvent: []float64{12, 11, 30}},
@@ -81,6 +82,8 @@ func TestKafkaRatios(t *testing.T) {
 	}
 	f("speed over plain", c.SpeedOverPlain, 0.9)
 	f("CPU over plain", c.CPUOverPlain, 1.2)
+	f("speed over default GC", c.SpeedOverDefaultGC, 0.9)
+	f("CPU over default GC", c.CPUOverDefaultGC, 1.5)
 	f("speed over transactional", c.SpeedOverTransactional, 0.9)
 	f("CPU over transactional", c.CPUOverTransactional, 0.6)
 	f("topic over partition", c.TopicOverPartition, 0.5)

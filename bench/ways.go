@@ -12,7 +12,10 @@ import (
 
 // The names of the ways from topic to topic, in results.
 const (
-	PlainCopy     = "plain copy"
+	PlainCopy = "plain copy"
+	// DefaultGC is the plain copy as anybody writes it, who lets Go collect garbage as it
+	// does by itself; all others have the heap that the product gives itself.
+	DefaultGC     = "plain copy, default GC"
 	Transactional = "copy in transactions"
 	AtLeastOnce   = "at-least-once dedup"
 	ExactlyOnce   = "exactly-once dedup"
@@ -39,7 +42,7 @@ func (c KafkaConfig) ways(all bool) []way {
 	if !all {
 		return append([]way{plain}, dedups...)
 	}
-	ways := append([]way{plain, copying(Transactional, copyJob.transactional)}, dedups...)
+	ways := append([]way{plain, copying(DefaultGC, copyJob.untuned), copying(Transactional, copyJob.transactional)}, dedups...)
 	return append(ways, c.dedup(ScopeTopic, DedupJob{Scope: pipeline.ScopeTopic}), c.dedup(Unlogged, DedupJob{Unlogged: true}))
 }
 

@@ -162,9 +162,10 @@ exactly-once dedup.
 
 The exactly-once dedup also runs with scope topic, and without its changelog. All
 run in turn on the same input, with the same settings of the client and of the
-garbage collector; what counts is the CPU time of this process for each event. Without --brokers it starts a broker
-inside this process, whose CPU is then counted too, for each way alike. Topics and
-groups that it makes are deleted at the end.
+garbage collector, but for one plain copy that has Go's default for the latter; what
+counts is the CPU time of this process for each event. Without --brokers it starts a
+broker inside this process, whose CPU is then counted too, for each way alike. Topics
+and groups that it makes are deleted at the end.
 
 Where --compression, --value-bytes, --partitions or --commit-interval have several
 values, every combination is measured: of each the plain copy and the two dedups.
@@ -266,8 +267,8 @@ func (a *app) benchKafka(ctx context.Context, s *benchKafkaSettings) (report ben
 	if err := c.Validate(); err != nil {
 		return report, &usageError{err}
 	}
-	// The copies get the heap that the product gives itself: what they are the measure of
-	// is the work, not who makes more garbage before it is collected.
+	// The copies get the heap that the product gives itself, but for one of them: what they
+	// are the measure of is the work, not who makes more garbage before it is collected.
 	run := defaultRun()
 	run.capacity = s.capacity
 	plan, err := run.plan(int(slices.Max(c.Partitions)))

@@ -139,7 +139,7 @@ func TestBenchKafka(t *testing.T) {
 	}
 	o := bench("--partitions", "2")
 	cases := o["cases"].([]any)
-	if c := cases[0].(map[string]any); o["embedded_broker"] != true || len(cases) != 1 || c["cpu_ratio_to_plain_copy"].(float64) <= 0 || len(c["results"].([]any)) != 6 {
+	if c := cases[0].(map[string]any); o["embedded_broker"] != true || len(cases) != 1 || c["cpu_ratio_to_plain_copy"].(float64) <= 0 || len(c["results"].([]any)) != 7 {
 		t.Errorf("the report is: %v", o)
 	}
 	svg := filepath.Join(t.TempDir(), "latency.svg")
