@@ -29,24 +29,9 @@ func Size(elements uint64, fpr float64, layout Layout) (Params, error) {
 	if err != nil {
 		return Params{}, err
 	}
-	var best Params
-	for cells := minCellsPerLine; cells <= maxCellsPerLine; cells++ {
-		p := Params{LinesPerKey: lines, CellsPerLine: cells}
-		fits := func(n uint64) bool {
-			p.Lines = n
-			return p.FPR(elements) <= fpr
-		}
-		n, ok := smallest(MinLines, MaxLines, fits)
-		if !ok {
-			continue
-		}
-		p.Lines = n
-		if best.Lines == 0 || p.Lines < best.Lines ||
-			p.Lines == best.Lines && p.FPR(elements) < best.FPR(elements) {
-			best = p
-		}
-	}
-	if best.Lines == 0 {
+	best, ok := smallestOf(elements, fpr, span[int]{minCellsPerLine, maxCellsPerLine}, span[uint64]{MinLines, MaxLines},
+		func(cells int, n uint64) Params { return Params{Lines: n, LinesPerKey: lines, CellsPerLine: cells} })
+	if !ok {
 		return Params{}, fmt.Errorf("size a filter for %d elements at a false positive rate of %g: needs more than the limit of %d bytes; take fewer elements or more false positives",
 			elements, fpr, uint64(MaxLines*LineBytes))
 	}
@@ -84,24 +69,11 @@ func ClassicSize(elements uint64, fpr float64) (ClassicParams, error) {
 	if err := checkTarget(elements, fpr); err != nil {
 		return ClassicParams{}, err
 	}
-	var best ClassicParams
-	for hashes := uint(1); hashes <= maxClassicHashes; hashes++ {
-		p := ClassicParams{Hashes: hashes}
-		fits := func(words uint64) bool {
-			p.Bits = words * wordBits
-			return p.FPR(elements) <= fpr
-		}
-		words, ok := smallest(MinClassicBits/wordBits, MaxClassicBits/wordBits, fits)
-		if !ok {
-			continue
-		}
-		p.Bits = words * wordBits
-		if best.Bits == 0 || p.Bits < best.Bits ||
-			p.Bits == best.Bits && p.FPR(elements) < best.FPR(elements) {
-			best = p
-		}
-	}
-	if best.Bits == 0 {
+	best, ok := smallestOf(elements, fpr, span[int]{1, maxClassicHashes}, span[uint64]{MinClassicBits / wordBits, MaxClassicBits / wordBits},
+		func(hashes int, words uint64) ClassicParams {
+			return ClassicParams{Bits: words * wordBits, Hashes: uint(hashes)}
+		})
+	if !ok {
 		return ClassicParams{}, fmt.Errorf("size a ring of classic filters for %d elements at a false positive rate of %g: needs more than the limit of %d bits for each of %d generations; take fewer elements or more false positives",
 			elements, fpr, uint64(MaxClassicBits), Generations)
 	}
@@ -127,24 +99,9 @@ func SingleSize(elements uint64, fpr float64) (SingleParams, error) {
 	if err := checkTarget(elements, fpr); err != nil {
 		return SingleParams{}, err
 	}
-	var best SingleParams
-	for bits := 1; bits <= maxBitsPerLine; bits++ {
-		p := SingleParams{BitsPerLine: bits}
-		fits := func(n uint64) bool {
-			p.Lines = n
-			return p.FPR(elements) <= fpr
-		}
-		n, ok := smallest(MinLines, MaxLines, fits)
-		if !ok {
-			continue
-		}
-		p.Lines = n
-		if best.Lines == 0 || p.Lines < best.Lines ||
-			p.Lines == best.Lines && p.FPR(elements) < best.FPR(elements) {
-			best = p
-		}
-	}
-	if best.Lines == 0 {
+	best, ok := smallestOf(elements, fpr, span[int]{1, maxBitsPerLine}, span[uint64]{MinLines, MaxLines},
+		func(bits int, n uint64) SingleParams { return SingleParams{Lines: n, BitsPerLine: bits} })
+	if !ok {
 		return SingleParams{}, fmt.Errorf("size a single filter for %d elements at a false positive rate of %g: needs more than the limit of %d bytes; take fewer elements or more false positives",
 			elements, fpr, uint64(MaxLines*LineBytes))
 	}
@@ -197,6 +154,28 @@ func capacity(fpr float64, rate func(elements uint64) float64) uint64 {
 		return math.MaxUint64
 	}
 	return tooMany - 1
+}
+
+// span is from one number to another, both included.
+type span[N int | uint64] struct{ from, to N }
+
+// smallestOf is the geometry that keeps to a rate in the smallest size, by whatever a
+// hash picks; of equals, the one with the lowest rate. It is false when none does.
+func smallestOf[P interface{ FPR(elements uint64) float64 }](
+	elements uint64, fpr float64, picks span[int], sizes span[uint64], of func(picks int, size uint64) P,
+) (best P, found bool) {
+	var least uint64
+	for n := picks.from; n <= picks.to; n++ {
+		size, ok := smallest(sizes.from, sizes.to, func(size uint64) bool { return of(n, size).FPR(elements) <= fpr })
+		if !ok {
+			continue
+		}
+		p := of(n, size)
+		if !found || size < least || size == least && p.FPR(elements) < best.FPR(elements) {
+			best, least, found = p, size, true
+		}
+	}
+	return best, found
 }
 
 // smallest is the lowest number from lo to hi for which ok holds, given that it
