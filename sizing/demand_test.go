@@ -110,7 +110,7 @@ func TestParseRedelivery(t *testing.T) {
 	if r, err := ParseRedelivery("10ms"); err != nil || r.Window != time.Minute {
 		t.Errorf("a copy at once: %+v, %v", r, err)
 	}
-	for _, text := range []string{"", "strype", "10s,", "rewind:", "rewind:7", "200y", "100000w,100000w"} {
+	for _, text := range []string{"", "strype", "10s,", "rewind:", "rewind:7", "200y", "100000w,100000w", "rewind:100000d", "97050d"} {
 		if r, err := ParseRedelivery(text); err == nil {
 			t.Errorf("%q is read as %+v", text, r)
 		}

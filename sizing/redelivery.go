@@ -57,14 +57,14 @@ const rewind = "rewind:"
 // be reset ("rewind:7d": the retention of its topic).
 func ParseRedelivery(s string) (Redelivery, error) {
 	if i := slices.IndexFunc(Schedules, func(one Schedule) bool { return one.Name == s }); i >= 0 {
-		return redelivery(s, Schedules[i].Says, Schedules[i].Horizon), nil
+		return redelivery(s, Schedules[i].Says, Schedules[i].Horizon)
 	}
 	if back, ok := strings.CutPrefix(s, rewind); ok {
 		horizon, err := ParseDuration(back)
 		if err != nil {
 			return Redelivery{}, fmt.Errorf("parse redelivery %q: %w", s, err)
 		}
-		return redelivery(s, "a consumer that is reset reads again what its topic retains", horizon), nil
+		return redelivery(s, "a consumer that is reset reads again what its topic retains", horizon)
 	}
 	var horizon time.Duration
 	for _, text := range strings.Split(s, ",") {
@@ -76,7 +76,7 @@ func ParseRedelivery(s string) (Redelivery, error) {
 			return Redelivery{}, fmt.Errorf("parse redelivery %q: the delays add up to more than 292 years", s)
 		}
 	}
-	return redelivery(s, "these delays after one another", horizon), nil
+	return redelivery(s, "these delays after one another", horizon)
 }
 
 func scheduleNames() string {
@@ -90,7 +90,7 @@ func scheduleNames() string {
 // redelivery has a window that is a tenth longer than the horizon, in whole minutes or,
 // from 10 hours on, hours: a copy is late by what it was queued for besides, and
 // the window is counted from one reading to the other.
-func redelivery(source, says string, horizon time.Duration) Redelivery {
+func redelivery(source, says string, horizon time.Duration) (Redelivery, error) {
 	unit := time.Minute
 	if horizon >= 10*time.Hour {
 		unit = time.Hour
@@ -99,7 +99,10 @@ func redelivery(source, says string, horizon time.Duration) Redelivery {
 	if rest := window % unit; rest != 0 {
 		window += unit - rest
 	}
-	return Redelivery{Source: source, Says: says, Horizon: horizon, Window: window}
+	if window < 0 {
+		return Redelivery{}, fmt.Errorf("parse redelivery %q: its window, a tenth more than that, is more than 292 years", source)
+	}
+	return Redelivery{Source: source, Says: says, Horizon: horizon, Window: window}, nil
 }
 
 // sum adds delays up.
