@@ -99,3 +99,24 @@ func TestPlannedHeapFits(t *testing.T) {
 		}
 	}
 }
+
+// A plan that fits may grow to what does not, also by default: whoever starts it is told
+// before the system ends the process, and after each restart again.
+func TestOutgrowsTellsAPlanThatFitsUntilItGrows(t *testing.T) {
+	n := need{plan: sizing.Plan{Bytes: 1000 << 20}, all: 1064 << 20}
+	for _, c := range []struct {
+		growing, memory uint64
+		want            bool
+	}{
+		{2000 << 20, 4000 << 20, false},
+		{2000 << 20, 2064 << 20, false},
+		{2000 << 20, 2064<<20 - 1, true}, // the filters alone would fit
+		{2000 << 20, 1064 << 20, true},
+		{1000 << 20, 1064 << 20, false}, // they do not grow
+		{2000 << 20, 900 << 20, false},  // others take a share
+	} {
+		if got := outgrows(n, c.growing, c.memory); got != c.want {
+			t.Errorf("filters of %d to %d bytes in %d: %v, want %v", n.plan.Bytes, c.growing, c.memory, got, c.want)
+		}
+	}
+}

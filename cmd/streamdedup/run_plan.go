@@ -27,9 +27,9 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 	if err := holds(need, memory, log); err != nil {
 		return err
 	}
-	if growing > memory && s.limit != 0 {
-		log.Warn("--memory-limit is more than this machine has: filters that grow so far end the process",
-			"memory_limit", growing, "memory", memory)
+	if outgrows(need, growing, memory) {
+		log.Warn("filters may grow to more than this machine has, and that would end the process: --memory-limit bounds them",
+			"memory_limit", growing, "bytes", plan.Bytes, "memory", memory)
 	}
 	heap.plan, heap.most = plannedHeap(need, memory), heapLimit(need, growing, memory)
 	log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
@@ -73,6 +73,12 @@ func holds(n need, memory uint64, log *slog.Logger) error {
 		"bytes", n.all, "memory", memory, "bytes_per_partition", n.plan.BytesPerPartition,
 		"partitions", n.plan.Workload.Partitions, "partitions_that_fit", (memory-(n.one-n.plan.BytesPerPartition))/n.plan.BytesPerPartition)
 	return nil
+}
+
+// outgrows is whether a plan that fits does not any more once its filters have grown as
+// far as they may. Of one that does not fit it was said that others must take a share.
+func outgrows(n need, growing, memory uint64) bool {
+	return growing > n.plan.Bytes && n.all <= memory && growing-n.plan.Bytes > memory-n.all
 }
 
 // notGo is what a process takes besides the filters and what Go's limit counts: its
