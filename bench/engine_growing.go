@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 	"github.com/streamdedup/streamdedup/window"
 )
@@ -113,7 +114,9 @@ func fullGrowing(plan sizing.Plan, seed uint64) (set *filter.Growing, begun uint
 	}
 	defer func() { err = errors.Join(err, full.Close()) }()
 	full.(saturable).Saturate(plan.Elements, seed)
-	empty, err := plan.NewGrowingSet(math.MaxUint64) // what it gets is what bounds it
+	empty, err := pipeline.Aside(func() (filter.Set, error) {
+		return plan.NewGrowingSet(math.MaxUint64) // what it gets is what bounds it
+	})()
 	if err != nil {
 		return nil, 0, err
 	}

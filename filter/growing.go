@@ -84,6 +84,7 @@ type Growing struct {
 	retiring []reserve // memory on its way back to the system
 	refused  bool      // the system had no memory for a slab in this generation
 	obtain   func(lines uint64) (reserve, error)
+	aside    Aside // nil where the owner does all itself
 
 	scratch growingScratch
 }
@@ -425,6 +426,10 @@ func (g *Growing) Slabs() (n int, changed uint64) { return g.used, g.changed }
 // Close implements [Set].
 func (g *Growing) Close() error {
 	errs := []error{g.first.Close()}
+	if g.aside != nil {
+		g.aside.Wait()
+		g.retired()
+	}
 	for i := range g.slots {
 		errs = append(errs, g.slots[i].memory.free())
 	}

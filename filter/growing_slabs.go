@@ -81,6 +81,11 @@ type slot struct {
 	// unsettled is how many commits it takes until the slab is in the state that
 	// Rollback goes back to.
 	unsettled int
+	// refused is what the system said, aside, where it had no memory.
+	refused *error
+	// stale is how many hashes are left before the slab is needed, or fewer, when its
+	// memory is to be touched again.
+	stale uint64
 }
 
 // made is how many slabs are made. They are the first ones.
@@ -97,10 +102,7 @@ func (g *Growing) made() int {
 // the system has no memory for it, which is then not asked again before the next rotation.
 func (g *Growing) make(slab int) bool {
 	for next := g.made(); next <= slab; next++ {
-		for len(g.retiring) > 0 {
-			g.retire()
-		}
-		if !g.fill(next, 1, 1, math.MaxInt) {
+		if !g.complete(next) {
 			return false
 		}
 		s := &g.slots[next]
@@ -113,6 +115,19 @@ func (g *Growing) make(slab int) bool {
 	return true
 }
 
+// complete makes all memory of a slab resident. Before that, what is on its way back to
+// the system has to be there: there may be no room for both.
+func (g *Growing) complete(slab int) bool {
+	if g.aside != nil {
+		g.fillAside(slab, 1, 1)
+		g.aside.Wait()
+	}
+	for len(g.retiring) > 0 {
+		g.retire()
+	}
+	return g.fill(slab, 1, 1, math.MaxInt)
+}
+
 // prepare makes memory for the next slab resident as the generation of an age comes
 // closer to it.
 func (g *Growing) prepare(age int) {
@@ -123,6 +138,8 @@ func (g *Growing) prepare(age int) {
 	case left == 0 || left > share || next >= g.allowed || next < g.made() || next > len(g.slots):
 	case len(g.retiring) > 0:
 		g.retire()
+	case g.aside != nil:
+		g.prepareAside(next, left, share)
 	default:
 		// What fell behind, as memory was given back first, is not made up for at once.
 		g.fill(next, share-left+1, share, hugePage)
@@ -139,25 +156,42 @@ func (g *Growing) capacityOf(slab int) uint64 {
 
 // fill makes a part of a slab's memory resident, and at most so many bytes more than is.
 func (g *Growing) fill(slab int, part, of uint64, most int) bool {
-	if slab == len(g.slots) {
-		if g.refused {
-			return false
-		}
-		memory, err := g.obtain(g.plan[slab].lines())
-		if err != nil {
-			g.refused = true
-			return false
-		}
-		g.slots = append(g.slots, slot{memory: memory})
+	if !g.reserve(slab) {
+		return false
 	}
 	m := &g.slots[slab].memory
-	to := int(float64(m.size()) * (float64(part) / float64(of)))
+	to := m.share(part, of)
 	if err := m.fill(m.filled + min(to-m.filled, most)); err != nil {
-		g.refused = true
-		g.drop(slab)
+		g.refuse(slab)
 		return false
 	}
 	return true
+}
+
+// reserve has memory for a slab, none of which need be resident, unless the system refuses.
+func (g *Growing) reserve(slab int) bool {
+	if slab < len(g.slots) {
+		if err := g.slots[slab].refused; err == nil || !g.settled() || *err == nil {
+			return true
+		}
+		g.refuse(slab)
+	}
+	if g.refused {
+		return false
+	}
+	memory, err := g.obtain(g.plan[slab].lines())
+	if err != nil {
+		g.refused = true
+		return false
+	}
+	g.slots = append(g.slots, slot{memory: memory, stale: math.MaxUint64})
+	return true
+}
+
+// refuse notes that the system has no memory for a slab.
+func (g *Growing) refuse(slab int) {
+	g.refused = true
+	g.drop(slab)
 }
 
 // wanted is how many slabs a generation that has taken n has use for now or soon.
@@ -193,6 +227,7 @@ func (g *Growing) spare(n uint64) {
 func (g *Growing) drop(from int) {
 	for i := from; i < len(g.slots); i++ {
 		g.retiring = append(g.retiring, g.slots[i].memory)
+		g.retireAside(g.slots[i].memory)
 	}
 	clear(g.slots[from:])
 	g.slots = g.slots[:from]
@@ -200,6 +235,10 @@ func (g *Growing) drop(from int) {
 
 // retire does a step of giving memory back.
 func (g *Growing) retire() {
+	if g.aside != nil {
+		g.retired()
+		return
+	}
 	last := len(g.retiring) - 1
 	if last < 0 || g.retiring[last].drain(retireStep) {
 		return

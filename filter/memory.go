@@ -64,15 +64,25 @@ func reserveLines(n uint64) (reserve, error) {
 // size is how many bytes there are to be filled.
 func (r *reserve) size() int { return len(r.bytes) }
 
+// share is a part of size.
+func (r *reserve) share(part, of uint64) int {
+	return int(float64(r.size()) * (float64(part) / float64(of)))
+}
+
+// pages is where the page ends that the byte before to is in.
+func (r *reserve) pages(to int) int {
+	return min(len(r.bytes), (to+hugePage-1)/hugePage*hugePage)
+}
+
 // fill makes the bytes up to to resident, and up to the end of their page.
 func (r *reserve) fill(to int) error {
-	to = min(len(r.bytes), (to+hugePage-1)/hugePage*hugePage)
+	to = r.pages(to)
 	if to <= r.filled {
 		return nil
 	}
 	b := r.bytes[r.filled:to]
 	if r.mapping == nil {
-		touch(b)
+		touch(b, smallPage)
 	} else if err := populate(b); err != nil {
 		return err
 	}
@@ -91,9 +101,9 @@ func (r *reserve) drain(n int) bool {
 	return from > 0 && r.mapping != nil
 }
 
-// touch makes b resident by writing to each of its pages.
-func touch(b []byte) {
-	for i := 0; i < len(b); i += smallPage {
+// touch writes a zero to each page of b of that size, which makes it resident.
+func touch(b []byte, page int) {
+	for i := 0; i < len(b); i += page {
 		b[i] = 0
 	}
 }

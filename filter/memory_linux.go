@@ -34,7 +34,7 @@ func populate(b []byte) error {
 	case errors.Is(err, unix.ENOMEM):
 		return fmt.Errorf("make %d bytes resident: %w", len(b), err)
 	case err != nil: // before Linux 5.14
-		touch(b)
+		touch(b, smallPage)
 	}
 	return nil
 }

@@ -107,22 +107,29 @@ func (w *worker) run() {
 
 // firstTouch is newSet run where the worker runs. On a machine with several memories a
 // page lies in that of the processor which touches it first, for good, and a new filter
-// touches all of its own. The worker itself goes on meanwhile: it has other shards.
+// touches all of its own. The worker itself goes on meanwhile: it has other shards. What
+// the filter grows by is touched there as well.
 func (w *worker) firstTouch(newSet func() (filter.Set, error)) func() (filter.Set, error) {
-	if !w.pin || w.pinned != nil {
-		return newSet // the worker may run anywhere
-	}
-	return func() (set filter.Set, err error) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			runtime.LockOSThread()  // and never unlocks it: the thread ends with this
-			_ = affinity.Pin(w.cpu) // it could be pinned before; elsewhere memory is only farther
-			set, err = guarded(newSet)
-		}()
-		<-done
+	return asideOn(w.near, func() (set filter.Set, err error) {
+		w.near(func() { set, err = guarded(newSet) })
 		return set, err
+	})
+}
+
+// near does work on the worker's processor, if it has one.
+func (w *worker) near(work func()) {
+	if !w.pin || w.pinned != nil {
+		work() // the worker may run anywhere
+		return
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()  // and never unlocks it: the thread ends with this
+		_ = affinity.Pin(w.cpu) // it could be pinned before; elsewhere memory is only farther
+		work()
+	}()
+	<-done
 }
 
 // do runs the task. A panic in the shard is its error.

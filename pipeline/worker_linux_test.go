@@ -113,6 +113,31 @@ func TestFilterIsFirstTouchedByItsWorkersProcessor(t *testing.T) {
 	}
 }
 
+// What a filter grows by is made where its worker runs, too.
+func TestSlabsAreFirstTouchedByTheirWorkersProcessor(t *testing.T) {
+	cpus := affinity.Allowed()
+	for _, pin := range []PinMode{PinOn, PinOff} {
+		w := startWorkers(1, pin)[0]
+		want := cpus
+		if pin == PinOn {
+			want = []int{w.cpu}
+		}
+		for range 2 { // a thread that is pinned must not come back to another
+			var touched []int
+			a := newAside(w.near)
+			a.Run(func() { touched = affinity.Allowed() })
+			a.Wait()
+			if !slices.Equal(touched, want) {
+				t.Errorf("pin %s: memory is touched on processors %v, want %v", pin, touched, want)
+			}
+		}
+		w.stop()
+		if got := affinity.Allowed(); !slices.Equal(got, cpus) {
+			t.Errorf("pin %s: afterwards this thread may run on %v, want %v", pin, got, cpus)
+		}
+	}
+}
+
 // Auto leaves processors to the network, the compression and the collector.
 func TestAutoPinsOnlyWhereProcessorsAreLeft(t *testing.T) {
 	cpus := affinity.Allowed()
