@@ -32,8 +32,8 @@ func (g *Growing) settled() bool { return g.aside == nil || g.aside.Idle() }
 
 // prepareAside is prepare, aside, with so many hashes left of the share in which it is done.
 // All is there after three quarters of that, and then touched each time when half as many
-// are left: the kernel has made it resident by addresses of its own, and a host that keeps
-// page tables for its guest fills those when ours are first used, 80 microseconds a page.
+// are left: the kernel makes a page resident by addresses of its own, and in a guest the
+// first use of ours was measured to take 80 microseconds a page, also some time later.
 func (g *Growing) prepareAside(slab int, left, share uint64) {
 	g.fillAside(slab, min(share, (share-left+1)/3*4), share)
 	if slab == len(g.slots) {

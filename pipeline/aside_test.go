@@ -43,9 +43,9 @@ func TestAsideKeepsOrder(t *testing.T) {
 // the same of each record.
 func TestAsideGrows(t *testing.T) {
 	t.Parallel()
-	const capacity = 20_000
+	const capacity = 100_000
 	newSet := func() (filter.Set, error) {
-		return newGrowing(capacity, filter.Params{Lines: 64 << 10, LinesPerKey: 2, CellsPerLine: 4}, math.MaxInt64)
+		return newGrowing(capacity, filter.Params{Lines: 128 << 10, LinesPerKey: 2, CellsPerLine: 4}, math.MaxInt64)
 	}
 	var sets [2]filter.Set
 	for i, newSet := range []func() (filter.Set, error){newSet, Aside(newSet)} {
@@ -61,17 +61,17 @@ func TestAsideGrows(t *testing.T) {
 		sets[i] = set
 	}
 	r := rand.New(rand.NewPCG(seed(t), 3))
-	hashes, learn := make([]filter.Hash, 500), make([]bool, 500)
+	hashes, learn := make([]filter.Hash, 1_000), make([]bool, 1_000)
 	for i := range learn {
 		learn[i] = true
 	}
 	most := 0
-	for range 2_000 {
-		rotates, undoes := r.IntN(200) == 0, r.IntN(10) == 0
+	for range 400 {
+		rotates, undoes := r.IntN(300) == 0, r.IntN(10) == 0
 		for i := range hashes {
 			hashes[i] = filter.Hash(r.Uint64())
 		}
-		var ages [2][500]uint8
+		var ages [2][1_000]uint8
 		var added [2]uint64
 		for i, set := range sets {
 			if rotates {
