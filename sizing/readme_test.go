@@ -2,9 +2,11 @@ package sizing
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
 )
@@ -36,6 +38,81 @@ func TestReadmeShowsTheBitsThatArePlanned(t *testing.T) {
 		want := "| " + strings.Join(cells, " | ") + " |"
 		if !strings.Contains(string(readme), want+"\n") {
 			t.Errorf("README.md does not have the row %s", want)
+		}
+	}
+}
+
+// So is what the README says of the same in words.
+func TestReadmeSaysWhatIsPlanned(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := Workload{Elements: 1_000_000_000, Window: 24 * time.Hour, FPR: 1e-4, Peak: 1, Skew: 1, Partitions: 8}
+	bare := solve(t, w)
+	tiers, err := bare.tiers(math.MaxUint64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var grown, taken uint64
+	for _, one := range tiers {
+		if taken >= 3*bare.GenerationCapacity {
+			break
+		}
+		grown, taken = grown+one.bytes, taken+one.capacity
+	}
+	if times := float64(grown) / float64(bare.BytesPerPartition); math.Round(times) != 4 {
+		t.Errorf("three times the plan takes %.2f times the memory, the README says about four", times)
+	}
+	w.Peak, w.Skew = DefaultPeak, DefaultSkew
+	single := func(fpr float64) float64 {
+		p, err := filter.SingleSize(w.Elements, fpr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(8*p.Bytes()) / float64(w.Elements)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("%.0f bytes an ID, %.0f with the reserve that `run` plans", bare.BitsPerElement()/8, solve(t, w).BitsPerElement()/8),
+		fmt.Sprintf("%.0f bits an ID at 1%%, %.0f at 1 in 10,000", single(1e-2), single(1e-4)),
+		"Three times the plan, all the time, takes about\nfour times the memory",
+	} {
+		if !strings.Contains(string(readme), want) {
+			t.Errorf("README.md does not say %q", want)
+		}
+	}
+}
+
+// What is calculated of the filters that were measured at 2 GB is what is calculated now:
+// else they were measured before something changed.
+func TestBenchmarksAreOfTheFiltersThatArePlanned(t *testing.T) {
+	const memory = 1953125 << 10
+	for _, block := range []struct {
+		name, file string
+		fpr        float64
+	}{
+		{"engine", "../README.md", 1e-2}, {"engine", "../docs/BENCHMARKS.md", 1e-2}, {"engine-strict", "../docs/BENCHMARKS.md", 1e-4},
+	} {
+		text, err := os.ReadFile(block.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "<!-- bench "+block.name+" -->")
+		table, _, ends := strings.Cut(rest, "<!-- end bench "+block.name+" -->")
+		if !ends || !strings.Contains(table, fmt.Sprintf("--memory %dKiB --fpr %g ", memory>>10, block.fpr)) {
+			t.Errorf("%s has no figures of %d bytes at %g", block.file, memory, block.fpr)
+			continue
+		}
+		words := strings.Join(strings.Fields(table), " ")
+		for _, layout := range []filter.Layout{filter.Compact, filter.Fast} {
+			p, err := ForMemory(Workload{Window: 7 * time.Hour, FPR: block.fpr, Peak: 1, Skew: 1, Partitions: 1, Layout: layout}, memory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf(" %s %.2f %s ", FormatBytes(p.Bytes), float64(p.Bytes)/float64(p.Elements), FormatCount(p.Elements))
+			if !strings.Contains(words, want) {
+				t.Errorf("%s, %s, %v: the table does not have %q", block.file, block.name, layout, want)
+			}
 		}
 	}
 }
