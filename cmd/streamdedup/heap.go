@@ -14,35 +14,52 @@ import (
 // small it is. Of the processor's time of `bench kafka` at full speed that took 16%, and
 // takes 4% with a heap of five times what lives.
 //
+// A process that has little to do takes less: what it makes in collectEvery, and at least
+// a quarter of the plan, which a sudden load fills within some collections.
+//
 // A limit near what lives would have the collector run all the time. So it is at least
 // twice that, as far as the machine has it.
 type heapKeeper struct {
 	plan int64 // by the plan
 	most int64 // that the machine, or the container, leaves
-	// live is what the last collection found to be in use, and the number of that.
-	live func() (bytes, collection uint64)
+	read func() heapUse
 	set  func(limit int64) // nil where the user has said what the collector should do
 	stop chan struct{}
 
+	last heapUse
 	// lived is what the last collections found, as far as they were looked at. One of
 	// them tells too much: it takes for alive what was allocated while it ran.
-	lived      [3]uint64
-	collection uint64
+	lived [3]uint64
+	made  float64 // bytes in collectEvery: now, or not long ago
+}
+
+// heapUse is what Go says of its heap.
+type heapUse struct {
+	live        uint64 // found to be in use by the last collection
+	collections uint64
+	allocated   uint64 // since the start
 }
 
 // newHeapKeeper keeps nothing before keep is called, and nothing at all where the
 // environment sets GOGC or GOMEMLIMIT.
 func newHeapKeeper() *heapKeeper {
-	k := &heapKeeper{live: liveHeap, stop: make(chan struct{})}
+	k := &heapKeeper{read: readHeap, stop: make(chan struct{})}
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		k.set = func(limit int64) { debug.SetMemoryLimit(limit) }
 	}
 	return k
 }
 
-// keepEvery is how often the limit follows what lives: a cycle of large records comes
-// and goes in less, which the collector bridges by working more.
-const keepEvery = time.Second
+const (
+	// keepEvery is how often the limit follows: a cycle of large records comes and goes in
+	// less than some of them, which the collector bridges by working more.
+	keepEvery = 200 * time.Millisecond
+	// collectEvery is the time between two collections that costs next to nothing.
+	collectEvery = 5 * time.Second
+	// calming is what is left of a load, for the limit, by the next look: half in ten
+	// seconds, so that pauses of a stream do not count.
+	calming = 0.986
+)
 
 // keep keeps to the limits until done, which makes the collector what it was.
 func (k *heapKeeper) keep() (done func()) {
@@ -50,6 +67,8 @@ func (k *heapKeeper) keep() (done func()) {
 		return func() {}
 	}
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(-1)
+	// There may be much to catch up with.
+	k.last, k.made = k.read(), float64(k.plan)
 	k.look()
 	ended := make(chan struct{})
 	go func() {
@@ -73,19 +92,22 @@ func (k *heapKeeper) keep() (done func()) {
 	}
 }
 
-// look sets the limit for what lives now.
+// look sets the limit for what lives, and is made, now.
 func (k *heapKeeper) look() {
-	if live, collection := k.live(); collection != k.collection {
-		k.collection = collection
+	use := k.read()
+	if use.collections != k.last.collections {
 		copy(k.lived[1:], k.lived[:])
-		k.lived[0] = live
+		k.lived[0] = use.live
 	}
+	k.made = max(k.made*calming, float64(use.allocated-k.last.allocated)*float64(collectEvery/keepEvery))
+	k.last = use
+	wanted := int64(min(float64(use.live)+k.made, float64(k.plan)))
 	twice := int64(min(2*slices.Min(k.lived[:]), math.MaxInt64))
-	k.set(max(k.plan, min(twice, k.most)))
+	k.set(max(k.plan/4, wanted, min(twice, k.most)))
 }
 
-func liveHeap() (bytes, collection uint64) {
-	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+func readHeap() heapUse {
+	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(found)
-	return found[0].Value.Uint64(), found[1].Value.Uint64()
+	return heapUse{found[0].Value.Uint64(), found[1].Value.Uint64(), found[2].Value.Uint64()}
 }

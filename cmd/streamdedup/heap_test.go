@@ -22,24 +22,58 @@ func TestHeapKeeperFollowsWhatLives(t *testing.T) {
 		{600, 300, math.MaxInt64, 1200},
 	} {
 		var got int64
-		collections := uint64(0)
+		var use heapUse
 		k := heapKeeper{
 			plan: c.plan, most: c.most,
-			live: func() (uint64, uint64) { return c.live, collections },
+			read: func() heapUse { return use },
 			set:  func(limit int64) { got = limit },
 		}
-		for collections < uint64(len(k.lived)) {
+		look := func() {
+			use.allocated += 1000 // a full load
 			k.look()
-			k.look() // of the same collection
-			if got != c.plan {
-				t.Errorf("%d live by %d collections, plan %d: limit %d, want the plan's", c.live, collections, c.plan, got)
-			}
-			collections++
 		}
-		k.look()
+		look()
+		use.live = c.live
+		for use.collections = 1; use.collections < uint64(len(k.lived)); use.collections++ {
+			look()
+			look() // after the same collection
+			if got != c.plan {
+				t.Errorf("%d live by %d collections, plan %d: limit %d, want the plan's", c.live, use.collections, c.plan, got)
+			}
+		}
+		look()
 		if got != c.want {
 			t.Errorf("%d live, plan %d, at most %d: limit %d, want %d", c.live, c.plan, c.most, got, c.want)
 		}
+	}
+}
+
+// A process that has little to do does not take what the plan has for a full load.
+func TestHeapKeeperFollowsTheLoad(t *testing.T) {
+	var got int64
+	use := heapUse{live: 20}
+	k := heapKeeper{plan: 1000, most: math.MaxInt64, read: func() heapUse { return use }, set: func(limit int64) { got = limit }}
+	look := func(times int, bytesInCollectEvery float64) {
+		for range times {
+			use.allocated += uint64(bytesInCollectEvery * float64(keepEvery) / float64(collectEvery))
+			k.look()
+		}
+	}
+	look(1, 500)
+	if got != 520 {
+		t.Errorf("20 live, 500 made: limit %d, want 520", got)
+	}
+	look(1, 0)
+	if got < 500 || got > 519 {
+		t.Errorf("just after: limit %d, want a little less than 520", got)
+	}
+	look(500, 0)
+	if got != 250 {
+		t.Errorf("long after: limit %d, want a quarter of the plan", got)
+	}
+	look(1, 5000)
+	if got != 1000 {
+		t.Errorf("20 live, 5,000 made: limit %d, want the plan's", got)
 	}
 }
 
