@@ -12,7 +12,7 @@ import (
 // heapKeeper makes a stream's process take the memory that its plan says, and collect
 // garbage only for that: by itself, Go collects whenever the heap has doubled, however
 // small it is. Of the processor's time of `bench kafka` at full speed that took 16%, and
-// takes 4% with a heap of five times what lives.
+// takes 4% with the plan's.
 //
 // A process that has little to do takes less: what it makes in collectEvery, and at least
 // a quarter of the plan, which a sudden load fills within some collections.
@@ -69,7 +69,7 @@ func (k *heapKeeper) keep() (done func()) {
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(-1)
 	// There may be much to catch up with.
 	k.last, k.made = k.read(), float64(k.plan)
-	k.look()
+	k.set(k.plan)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
