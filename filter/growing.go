@@ -119,7 +119,11 @@ func NewGrowing(c GrowingConfig) (*Growing, error) {
 	if c.Single != (SingleParams{}) {
 		g.first, err = asSet(NewSingle(c.Single))
 	} else {
-		g.first, err = asSet(NewSliced(c.Sliced))
+		var first *Sliced
+		if first, err = NewSliced(c.Sliced); err == nil {
+			first.patient = true
+		}
+		g.first, err = asSet(first, err)
 	}
 	if err != nil {
 		return nil, err
@@ -141,6 +145,7 @@ func asSet[S Set](set S, err error) (Set, error) {
 
 // TestAndAdd implements [Set].
 func (g *Growing) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
+	defer g.hurry()
 	if g.isQuiet(0, len(hashes)) {
 		added = g.first.TestAndAdd(hashes, learn, room, ages)
 		g.counts[0] += added
@@ -152,12 +157,23 @@ func (g *Growing) TestAndAdd(hashes []Hash, learn []bool, room uint64, ages []ui
 // Learn implements [Set].
 func (g *Growing) Learn(age int, hashes []Hash, learn []bool, room uint64, ages []uint8) (added uint64) {
 	checkAge(age)
+	defer g.hurry()
 	if g.isQuiet(age, len(hashes)) {
 		added = g.first.Learn(age, hashes, learn, room, ages)
 		g.counts[age] += added
 		return added
 	}
 	return g.add(age, 1<<age, hashes, learn, room, ages)
+}
+
+// hurry pays once a call for the sweeps that are behind. A filter by itself would pay for
+// each batch, of which it is asked for all of them.
+func (g *Growing) hurry() {
+	for i := -1; i < g.used; i++ {
+		if s, ok := g.filter(i).(*Sliced); ok {
+			s.hurry()
+		}
+	}
 }
 
 // isQuiet is whether the first filter is all that matters to n hashes for the

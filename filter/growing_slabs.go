@@ -62,7 +62,9 @@ func (p *slabPlan) in(r *reserve) Set {
 	if p.single != (SingleParams{}) {
 		return singleIn(p.single, memory{}, r.lines)
 	}
-	return slicedIn(p.sliced, memory{}, r.lines)
+	slab := slicedIn(p.sliced, memory{}, r.lines)
+	slab.patient = true
+	return slab
 }
 
 // geometry is what the slab will say of itself.

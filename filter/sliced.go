@@ -73,6 +73,8 @@ type Sliced struct {
 	lines  []line
 	clock  clock
 	kernel kernel
+	// patient leaves hurry to the owner, whose calls are several of this filter's.
+	patient bool
 
 	stamp byte      // rotation modulo 256
 	fresh [256]byte // by stamp: the bits of a line that have not expired
@@ -158,10 +160,17 @@ func (s *Sliced) add(to target, hashes []Hash, learn []bool, room uint64, ages [
 		s.sweep(uint64(n+sweepRecords-1) / sweepRecords)
 		hashes, learn, ages = hashes[n:], learn[n:], ages[n:]
 	}
+	if !s.patient {
+		s.hurry()
+	}
+	return added
+}
+
+// hurry pays more for a sweep that is behind: so much a call, however many hashes it has.
+func (s *Sliced) hurry() {
 	if s.clock.owed > s.sweepShare() {
 		s.Sweep()
 	}
-	return added
 }
 
 // Test implements [Set].
