@@ -15,8 +15,9 @@ import (
 // asks in the meantime waits until then.
 type Session interface {
 	// Poll waits for records or a change of assignment, at most until wait is
-	// over, or what Finish waits for, and returns what there is. Only assigned, resumed partitions give
-	// batches. A [*Stop] as error of one partition comes in Polled.Stopped.
+	// over, or what Finish waits for, and returns what there is. Only assigned,
+	// resumed partitions give batches. A [*Stop] as error of one partition comes
+	// in Polled.Stopped.
 	Poll(ctx context.Context, wait time.Duration) (Polled, error)
 	// Resume starts reading p at next, also after a Halt, and returns the epoch
 	// that its batches have from now on. A newly assigned partition gives no batch

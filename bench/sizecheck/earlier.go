@@ -46,9 +46,12 @@ func place(name string) int {
 	return slices.IndexFunc(points, func(p point) bool { return p.name == name })
 }
 
-// asks is whether a result is of this point, and not of what had its name.
+// asks is whether a result is of this point, and not of what had its name, or was
+// calculated otherwise.
 func (p point) asks(x result) bool {
-	return x.Name == p.name && x.Elements == p.elements && x.FPR == p.fpr && x.Partitions == p.partitions
+	said, err := p.said()
+	return err == nil && x.Name == said.Name && x.Elements == said.Elements && x.FPR == said.FPR && x.Layout == said.Layout &&
+		x.Partitions == said.Partitions && (p.textbook || x.Bytes == said.Bytes) && x.ProcessBytes == said.ProcessBytes
 }
 
 // put takes a result in, in the order of the points; a newer one replaces an older.

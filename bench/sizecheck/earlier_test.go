@@ -9,8 +9,14 @@ import (
 )
 
 // resultOf is one of a point, told apart by its rate.
-func resultOf(p point, measured float64) result {
-	return result{Name: p.name, Elements: p.elements, FPR: p.fpr, Partitions: p.partitions, Rate: rate{Measured: measured}}
+func resultOf(t *testing.T, p point, measured float64) result {
+	t.Helper()
+	x, err := p.said()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Rate.Measured = measured
+	return x
 }
 
 // Points that are measured in several runs, in any order, come to one report.
@@ -26,7 +32,7 @@ func TestEarlier(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range run {
-			x := resultOf(points[n], float64(100*i+n))
+			x := resultOf(t, points[n], float64(100*i+n))
 			last[x.Name] = x.Rate.Measured
 			r.put(x)
 			if err := r.writeJSON(file); err != nil {
@@ -55,9 +61,10 @@ func TestEarlier(t *testing.T) {
 func TestEarlier_Another(t *testing.T) {
 	t.Parallel()
 	now := bench.NewEnvironment("go run ./bench/sizecheck", 3)
-	other, gone, old := now, resultOf(points[1], 1), resultOf(points[2], 1)
+	other, gone, old, less := now, resultOf(t, points[1], 1), resultOf(t, points[2], 1), resultOf(t, points[3], 1)
 	other.Machine, gone.Name = "another, 64 CPUs", "2e6"
 	old.Elements++
+	less.ProcessBytes-- // by another calculator
 	dir := t.TempDir()
 	keep := func(e bench.Environment, results ...result) string {
 		file := filepath.Join(dir, "a.json")
@@ -67,13 +74,13 @@ func TestEarlier_Another(t *testing.T) {
 		}
 		return file
 	}
-	if _, err := earlier(keep(other, resultOf(points[0], 1)), now); err == nil || !strings.Contains(err.Error(), "64 CPUs") {
+	if _, err := earlier(keep(other, resultOf(t, points[0], 1)), now); err == nil || !strings.Contains(err.Error(), "64 CPUs") {
 		t.Errorf("another machine's: %v", err)
 	}
-	if _, err := earlier(keep(bench.NewEnvironment("", 4), resultOf(points[0], 1)), now); err == nil || !strings.Contains(err.Error(), "seed 4") {
+	if _, err := earlier(keep(bench.NewEnvironment("", 4), resultOf(t, points[0], 1)), now); err == nil || !strings.Contains(err.Error(), "seed 4") {
 		t.Errorf("another seed's: %v", err)
 	}
-	if r, err := earlier(keep(now, resultOf(points[0], 1), gone, old), now); err != nil || len(r.Results) != 1 || r.Results[0].Name != points[0].name {
+	if r, err := earlier(keep(now, resultOf(t, points[0], 1), gone, old, less), now); err != nil || len(r.Results) != 1 || r.Results[0].Name != points[0].name {
 		t.Errorf("with points that are no more: %+v, %v", r.Results, err)
 	}
 	file := keep(now)

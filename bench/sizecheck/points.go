@@ -77,3 +77,19 @@ func (p point) plan() (sizing.Plan, error) {
 		Partitions: p.partitions, Kind: sizing.Sliced, Layout: p.layout,
 	})
 }
+
+// said is the result of p before anything is measured: what the calculator says of it.
+func (p point) said() (result, error) {
+	x := result{Name: p.name, Elements: p.elements, FPR: p.fpr, Layout: p.layout.String(), Partitions: p.partitions}
+	if p.textbook {
+		x.Layout = "textbook, no window"
+		return x, nil
+	}
+	plan, err := p.plan()
+	if err != nil {
+		return x, err
+	}
+	process := plan.Process(sizing.IO{})
+	x.Bytes, x.Process, x.ProcessBytes = plan.Bytes, &process, process.Bytes()
+	return x, nil
+}

@@ -57,10 +57,11 @@ func (r *runner) close() {
 
 // check is both halves of one point.
 func (r *runner) check(ctx context.Context, p point) (result, error) {
-	out := result{Name: p.name, Elements: p.elements, FPR: p.fpr, Layout: p.layout.String(), Partitions: p.partitions}
-	var err error
+	out, err := p.said()
+	if err != nil {
+		return out, err
+	}
 	if p.textbook {
-		out.Layout = "textbook, no window"
 		out.Bytes, out.Rate, err = measureTextbook(ctx, p, r.seed)
 		return out, err
 	}
@@ -68,12 +69,9 @@ func (r *runner) check(ctx context.Context, p point) (result, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Bytes = plan.Bytes
 	if out.Rate, err = measureRate(ctx, plan, r.seed); err != nil {
 		return out, fmt.Errorf("measure the rate: %w", err)
 	}
-	process := plan.Process(sizing.IO{})
-	out.Process, out.ProcessBytes = &process, process.Bytes()
 	if out.PeakBytes, err = r.peakOfRun(ctx, plan); err != nil {
 		return out, fmt.Errorf("run the process: %w", err)
 	}

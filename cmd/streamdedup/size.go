@@ -137,7 +137,10 @@ func (s *sizeSettings) report(plan sizing.Plan) (sizing.Report, error) {
 
 // deployment is how a plan for so many partitions is to run.
 func (s *sizeSettings) deployment(partitions int) (sizing.Deployment, error) {
-	d := sizing.Deployment{Instances: int(min(s.instances, math.MaxInt32)), RecordBytes: int(min(s.recordBytes, math.MaxInt32))}
+	if s.recordBytes > math.MaxInt32 {
+		return sizing.Deployment{}, usagef("--record-bytes is %s, want at most 2 GiB, which is the most that Kafka takes", sizing.FormatBytes(s.recordBytes))
+	}
+	d := sizing.Deployment{Instances: int(min(s.instances, math.MaxInt32)), RecordBytes: int(s.recordBytes)}
 	if s.redelivery != (sizing.Redelivery{}) {
 		d.Redelivery = &s.redelivery
 	}
