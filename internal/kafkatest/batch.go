@@ -76,13 +76,13 @@ func WriteBatch(t testing.TB, brokers []string, topic string, partition int32, b
 		t.Fatalf("make a client for %v: %v", brokers, err)
 	}
 	defer client.Close()
+	framed := b.Bytes() // of half a gigabyte this takes a while
 	ctx, cancel := context.WithTimeout(t.Context(), 2*adminLimit)
 	defer cancel()
 	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
 	if err != nil {
 		t.Fatalf("look for topic %s: %v", topic, err)
 	}
-	framed := b.Bytes()
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, int32(adminLimit/time.Millisecond)
 	if b.Transaction != nil {
