@@ -3,6 +3,7 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,14 +28,21 @@ func mapHuge(size int) (mapping, aligned []byte, err error) {
 	return mapping, aligned, nil
 }
 
+// populateStep is how much is made resident in one call. The system keeps the process
+// from mapping anything else meanwhile, and so Go from all that needs memory: heartbeats
+// of a group waited for the twenty seconds that a large filter takes.
+const populateStep = 32 * hugePage
+
 // populate makes bytes of a mapping resident; they start and end at a page.
 func populate(b []byte) error {
-	err := unix.Madvise(b, unix.MADV_POPULATE_WRITE)
-	switch {
-	case errors.Is(err, unix.ENOMEM):
-		return fmt.Errorf("make %d bytes resident: %w", len(b), err)
-	case err != nil: // before Linux 5.14
-		touch(b, smallPage)
+	for part := range slices.Chunk(b, populateStep) {
+		err := unix.Madvise(part, unix.MADV_POPULATE_WRITE)
+		switch {
+		case errors.Is(err, unix.ENOMEM):
+			return fmt.Errorf("make %d bytes resident: %w", len(b), err)
+		case err != nil: // before Linux 5.14
+			touch(part, smallPage)
+		}
 	}
 	return nil
 }

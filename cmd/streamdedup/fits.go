@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"sync"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
@@ -66,3 +68,32 @@ func (t *tooLarge) Hint() string {
 
 // sharedHint is what else helps where instances share a plan.
 const sharedHint = "instances of a group share the partitions: more partitions on more instances take less memory each"
+
+// whereThereIsRoom makes sets of so many bytes while free, the memory that is left, has
+// them. The system would end the process for one more, with all that it holds.
+func whereThereIsRoom(bytes uint64, free func() (uint64, bool), newSet func() (filter.Set, error)) func() (filter.Set, error) {
+	var (
+		mu     sync.Mutex
+		making int    // sets whose memory is being taken
+		left   uint64 // when the first of them began, without what all of them take
+		known  bool
+	)
+	return func() (filter.Set, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if making == 0 {
+			left, known = free()
+		}
+		if known && left < bytes {
+			return nil, withHint(fmt.Errorf("its filter takes %s, and this machine has %s left", sizing.FormatBytes(bytes), sizing.FormatBytes(left)),
+				sharedHint+"\n`streamdedup size` shows what a plan takes")
+		}
+		left -= min(left, bytes)
+		making++
+		mu.Unlock()
+		set, err := newSet()
+		mu.Lock()
+		making--
+		return set, err
+	}
+}

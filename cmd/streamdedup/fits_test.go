@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
@@ -118,5 +120,30 @@ func TestOutgrowsTellsAPlanThatFitsUntilItGrows(t *testing.T) {
 		if got := outgrows(n, c.growing, c.memory); got != c.want {
 			t.Errorf("filters of %d to %d bytes in %d: %v, want %v", n.plan.Bytes, c.growing, c.memory, got, c.want)
 		}
+	}
+}
+
+// One partition more than there is memory for is refused: the system would end the
+// process, and with it those that have their place.
+func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
+	left, known, made := uint64(25), true, 0
+	newSet := whereThereIsRoom(10, func() (uint64, bool) { return left, known }, func() (filter.Set, error) {
+		left -= min(left, 10)
+		made++
+		return nil, nil
+	})
+	for range 2 {
+		if _, err := newSet(); err != nil {
+			t.Fatalf("with room for one more: %v", err)
+		}
+	}
+	_, err := newSet()
+	if hinted := (hinter)(nil); err == nil || made != 2 || !strings.Contains(err.Error(), "takes 10 bytes, and this machine has 5 bytes left") ||
+		!errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "instances of a group share the partitions") {
+		t.Errorf("without: %v, %d made", err, made)
+	}
+	known = false
+	if _, err := newSet(); err != nil || made != 3 {
+		t.Errorf("where nobody knows: %v, %d made", err, made)
 	}
 }

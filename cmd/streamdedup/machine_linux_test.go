@@ -39,7 +39,40 @@ func TestGroupLimitIsTheLeastOfAllAround(t *testing.T) {
 	f(2, map[string]string{self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "2\n", "sys/fs/cgroup/a/memory.max": "3\n"})
 }
 
+// Of the memory of a group, what is used is not free, but for what the system caches.
+func TestGroupFreeIsTheLeastOfAllAround(t *testing.T) {
+	f := func(want uint64, files map[string]string) {
+		t.Helper()
+		root := fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal: 9 kB\nMemAvailable:       3 kB\n")}}
+		for name, text := range files {
+			root[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := groupFree(root); got != want {
+			t.Errorf("%v: %d, want %d", files, got, want)
+		}
+		if got, known := available(root); got != 3<<10 || !known {
+			t.Errorf("%d of the machine, %v", got, known)
+		}
+	}
+	const self = "proc/self/cgroup"
+	f(math.MaxUint64, nil)
+	f(math.MaxUint64, map[string]string{self: "0::/\n", "sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "5\n"})
+	f(30, map[string]string{
+		self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "100\n", "sys/fs/cgroup/a/b/memory.current": "60\n",
+		"sys/fs/cgroup/a/memory.max": "100\n", "sys/fs/cgroup/a/memory.current": "90\n",
+		"sys/fs/cgroup/a/memory.stat": "anon 5\nfile 25\ninactive_file 20\n",
+	})
+	f(0, map[string]string{self: "0::/\n", "sys/fs/cgroup/memory.max": "100\n", "sys/fs/cgroup/memory.current": "101\n"})
+	f(90, map[string]string{
+		self: "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "100\n",
+		"sys/fs/cgroup/memory/memory.usage_in_bytes": "40\n", "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 30\n",
+	})
+}
+
 func TestMachineMemoryIsKnown(t *testing.T) {
+	if free, known := freeMemory(); !known || free < 1<<20 || free > 1<<50 {
+		t.Errorf("%d free, %v", free, known)
+	}
 	if n, known := machineMemory(); !known || n < 1<<26 || n > 1<<50 {
 		t.Errorf("%d, %v", n, known)
 	}
