@@ -72,7 +72,7 @@ partition; without one they are unknown (null).`,
 // inspect looks and prints.
 func (a *app) inspect(ctx context.Context, s *inspectSettings) error {
 	report := inspection{
-		Group: s.group, Input: s.in,
+		Group: s.group, Input: s.in, counted: s.count,
 		Formats: formats{Metadata: pipeline.MetadataVersion, Changelog: pipeline.ChangeVersion, Checkpoint: state.FormatVersion},
 	}
 	if s.dir != "" {

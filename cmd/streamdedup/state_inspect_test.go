@@ -92,6 +92,9 @@ func TestStateInspectChecks(t *testing.T) {
 	if text, _ := r.must("", "inspect"); !strings.Contains(text, "\n? is not known: --count reads") {
 		t.Errorf("what is not known is not explained:\n%s", text)
 	}
+	if text, _ := r.must("", "inspect", "--count"); !strings.Contains(text, "\n? is not known: how full that is, a checkpoint of the partition") {
+		t.Errorf("what --count leaves unknown is not explained:\n%s", text)
+	}
 	if i := r.inspect("--state-dir", r.dir); i.Checkpoints[0].Refused != "" || i.Partitions[0].Begin == nil {
 		t.Errorf("the header alone shows %+v", i)
 	}

@@ -25,6 +25,8 @@ type inspection struct {
 	Formats     formats            `json:"formats"`
 	Partitions  []partitionReport  `json:"partitions"`
 	Checkpoints []checkpointReport `json:"checkpoints"`
+
+	counted bool // the IDs, where there is a changelog
 }
 
 // formats are the versions that this program writes.
@@ -210,7 +212,11 @@ func (r *inspection) WriteText(w io.Writer) error {
 		fmt.Fprintln(&b, "there is no checkpoint")
 	}
 	if bytes.Contains(b.Bytes(), []byte("  ?")) {
-		fmt.Fprintln(&b, "\n? is not known: --count reads from the changelog how many IDs were added; how full that is, a checkpoint in --state-dir knows")
+		text := "--count reads from the changelog how many IDs were added; "
+		if r.counted {
+			text = ""
+		}
+		fmt.Fprintf(&b, "\n? is not known: %show full that is, a checkpoint of the partition in --state-dir knows\n", text)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
