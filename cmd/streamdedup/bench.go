@@ -94,7 +94,7 @@ Of several --memory sizes one filter at a time is in memory.`,
 	durationFlag.add(fs, &c.Duration, "duration", "at most this long each, engine and shard")
 	numberFlag("rotations").add(fs, &rotations, "rotations", "how many the shard is watched across")
 	seedFlag.add(fs, &s, "seed", "of the IDs")
-	fs.StringVar(&svg, "plot", "", "draw the times per event into `FILE.svg`")
+	plotFlag.add(fs, &svg, "plot", "draw the times per event into this file")
 	bindOutput(fs, &output)
 	return cmd
 }
@@ -208,7 +208,7 @@ func (s *benchKafkaSettings) bind(fs *pflag.FlagSet) {
 		sizing.FormatDuration(latencyTime)+" where --commit-interval has several values, else not)")
 	rateFlag.add(fs, &s.Rate, "rate", "records a second to measure the latency under (default a third of the exactly-once dedup's)")
 	seedFlag.add(fs, &s.seed, "seed", "of the records")
-	fs.StringVar(&s.plot, "plot", "", "draw the ratios, or the latency over the commit intervals, into `FILE.svg`")
+	plotFlag.add(fs, &s.plot, "plot", "draw the ratios, or the latency over the commit intervals, into this file")
 	bindOutput(fs, &s.output)
 	s.bindSecurity(fs)
 }

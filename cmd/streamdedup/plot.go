@@ -5,7 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 )
+
+// plotFlag is a file to draw into. A name that says another format would be opened as one.
+var plotFlag = kindOf[string]{"FILE.svg", func(s string) (string, error) {
+	if !strings.EqualFold(filepath.Ext(s), ".svg") {
+		return "", fmt.Errorf("figures are SVG: %q does not end in .svg", s)
+	}
+	return s, nil
+}, func(s string) string { return s }}
 
 // drawing is a figure of package chart.
 type drawing interface{ WriteSVG(w io.Writer) error }

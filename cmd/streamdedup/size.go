@@ -104,7 +104,7 @@ func (s *sizeSettings) bind(fs *pflag.FlagSet) {
 	redeliveryFlag.add(fs, &s.redelivery, "redelivery", "window for how long a source delivers again: its name, its delays, or rewind:DUR of a consumer")
 	fs.BoolVar(&s.details.Overloads, "sensitivity", false, "show what happens at 1.5, 2 and 3 times the rate (default false)")
 	fs.BoolVar(&s.details.Elsewhere, "compare", false, "show what the same IDs take elsewhere (default false)")
-	fs.StringVar(&s.plot, "plot", "", "SVG `FILE` to draw memory against --fpr into, for shorter and longer windows too")
+	plotFlag.add(fs, &s.plot, "plot", "draw memory against --fpr into this file, for shorter and longer windows too")
 	bindOutput(fs, &s.output)
 	s.from.bind(fs)
 }
