@@ -70,7 +70,8 @@ func ParseRedelivery(s string) (Redelivery, error) {
 	for _, text := range strings.Split(s, ",") {
 		delay, err := ParseDuration(strings.TrimSpace(text))
 		if err != nil {
-			return Redelivery{}, fmt.Errorf("parse redelivery %q: want one of %s, delays such as 10s,1m,1h, or %s7d: %w", s, scheduleNames(), rewind, err)
+			// What was wrong with it as a delay would mislead who meant a name.
+			return Redelivery{}, fmt.Errorf("parse redelivery %q: %q is neither a source (%s), nor a delay as in 10s,1m,1h, nor %s7d", s, text, scheduleNames(), rewind)
 		}
 		if horizon += delay; horizon < 0 {
 			return Redelivery{}, fmt.Errorf("parse redelivery %q: the delays add up to more than 292 years", s)
