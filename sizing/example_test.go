@@ -69,7 +69,7 @@ func ExampleReport_WriteText() {
 	//
 	// filters                     2.11 GB (1.97 GiB)        2,111,547,520 bytes
 	// whole process               2.74 GB (2.56 GiB)        at its peak: filters and 60.6 MB of journals, 194 MB of records, 69.5 MB for the rest, 309 MB of garbage
-	// new records taken for seen  10,000,000 a day          at most, at the average load; 10,000,000 with all generations full
+	// new records taken for seen  10,000,000 a day          at most, at the average load; 10,000,000 a day with all generations full
 	// a generation is full at     142,857,143 IDs           in each partition
 	// events a second             600,000 a core            from topic to topic; 6,000,000 in memory, 3 cache lines each (some machine)
 	// changelog                   8.13 GB (7.57 GiB) a day  at the average load; 8.00 GB (7.45 GiB) are hashes, the rest is of commits every 200 ms

@@ -214,7 +214,7 @@ func TestReport_WriteText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"at most 0.0001% of", "each of 12 partitions", "3.00 GB (2.79 GiB) a day", "9.00 GB (8.38 GiB)",
+		"at most 1 in 1,000,000 of", "each of 12 partitions", "3.00 GB (2.79 GiB) a day", "9.00 GB (8.38 GiB)",
 		"2.5 times as much", exampleRun + " \\\n    " + r.RunFlags + "\n", exampleRun + " \\\n    " + r.RunDefaults.RunFlags + "\n",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -228,5 +228,16 @@ func TestReport_WriteText(t *testing.T) {
 	}
 	if err := r.WriteText(failing{}); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("write error is lost: %v", err)
+	}
+}
+
+func TestSmallRatesAreOneInSoMany(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{percent(0), "0%"}, {percent(0.125), "12.5%"}, {percent(1e-4), "0.01%"}, {percent(9e-5), "1 in 11,110"}, {percent(3.41e-8), "1 in 29,330,000"},
+		{daily(0), "0 a day"}, {daily(10_000_000), "10,000,000 a day"}, {daily(0.01), "0.01 a day"}, {daily(0.0002874), "1 in 3,479 days"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
 	}
 }

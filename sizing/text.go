@@ -98,8 +98,8 @@ func (r Report) writePlan(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%s\tat most, when IDs come faster than planned (--memory-limit, --on-full)\n", name, FormatBytes(*r.ProcessBytesGrown))
 	}
-	fmt.Fprintf(t, "new records taken for seen\t%s a day\tat most, at the average load; %s with all generations full\n",
-		rounded(r.ExpectedFalsePositivesADay), rounded(r.FPR*r.Rate*secondsADay))
+	fmt.Fprintf(t, "new records taken for seen\t%s\tat most, at the average load; %s with all generations full\n",
+		daily(r.ExpectedFalsePositivesADay), daily(r.FPR*r.Rate*secondsADay))
 	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
 	fmt.Fprintf(t, "events a second\t%s a core\tfrom topic to topic; %s in memory, %.3g cache lines each (%s)\n",
 		rounded2(r.Speed.Kafka), rounded2(r.Speed.Engine), r.LinesPerLookup, r.MeasuredOn)
@@ -199,8 +199,22 @@ func room(peak, skew float64, partitions int) string {
 	return text + ", a partition " + formatFloat(skew) + " times"
 }
 
-// percent writes a share as people say it.
-func percent(share float64) string { return fmt.Sprintf("%.4g%%", share*100) }
+// percent writes a share as people say it: one that would be a long row of zeroes is 1 in
+// so many.
+func percent(share float64) string {
+	if share > 0 && share < 1e-4 {
+		return "1 in " + rounded(1/share)
+	}
+	return fmt.Sprintf("%.4g%%", share*100)
+}
+
+// daily writes how often a day something happens.
+func daily(times float64) string {
+	if times > 0 && times < 0.01 {
+		return "1 in " + rounded(1/times) + " days"
+	}
+	return rounded(times) + " a day"
+}
 
 // roughly writes a number of seconds as people say how long something takes.
 func roughly(seconds float64) string {
