@@ -218,6 +218,24 @@ func (s *fromSettings) unusable(err error, m measurement) error {
 	return fmt.Errorf("measure %s: %w", m.name, err)
 }
 
+// surveyError adds what to do next, in the words of size: filter's speak of what it wrote,
+// and of flags that size has not.
+func surveyError(err error) error {
+	compressed := (*files.CompressedError)(nil)
+	switch {
+	case errors.As(err, &compressed):
+		return withHint(err, fmt.Sprintf("give it a name that ends in %s, or unpack it before: `%s -dc FILE | streamdedup size --from-file -`",
+			compressed.Suffix, compressed.Format))
+	case errors.Is(err, files.ErrLineTooLong):
+		return withHint(err, "is it text with line ends?")
+	case errors.Is(err, files.ErrDamaged):
+		return withHint(err, "is the file whole? `gzip -t` or `zstd -t` checks it; nothing is measured of a part")
+	case errors.Is(err, files.ErrHeader):
+		return withHint(err, "files with other columns are another stream: measure them apart")
+	}
+	return filterError(err)
+}
+
 // measurement is what was read for a survey.
 type measurement struct {
 	survey     *survey.Survey
@@ -319,7 +337,7 @@ func (a *app) measureFiles(ctx context.Context, s *fromSettings) (measurement, e
 		Inputs: s.files, Stdin: a.stdin, Rows: s.ids.Table.Kind, Header: s.header, MaxLine: files.DefaultMaxLine,
 	})
 	if err != nil {
-		return m, filterError(err)
+		return m, surveyError(err)
 	}
 	if s.header && !door.HasHeader() {
 		return m, errors.Join(withHint(fmt.Errorf("measure %s: %w", m.name, survey.ErrNoRecords), "it is empty, without a header"), door.Close())
@@ -344,7 +362,7 @@ func (a *app) measureFiles(ctx context.Context, s *fromSettings) (measurement, e
 	if errors.Is(err, files.ErrUnclosed) {
 		return m, withHint(err, "close or remove the quote; for text whose quotes mean nothing there is --format tsv or lines")
 	}
-	return m, filterError(err)
+	return m, surveyError(err)
 }
 
 // done is how far the reading of files is.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamdedup/streamdedup/internal/files"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 )
 
@@ -138,5 +140,23 @@ func TestSizeFromTopicBounds(t *testing.T) {
 	code, _, stderr = exec("", "size", "--from-topic", topic+"-nosuch", "--brokers", strings.Join(brokers, ","), "--key", "key")
 	if code != exitFailed || !strings.Contains(stderr, "does not exist") || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("no such topic: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestSizeSpeaksOfNoFlagItHasNot: size reads files as filter does, and has not its flags.
+func TestSizeSpeaksOfNoFlagItHasNot(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		files.ErrLineTooLong, files.ErrDamaged, files.ErrHeader,
+		&files.CompressedError{Input: "a.ndjson", Format: "gzip", Suffix: ".gz"},
+	} {
+		var h hinter
+		if !errors.As(surveyError(fmt.Errorf("read a: %w", err)), &h) {
+			t.Errorf("%v: no hint", err)
+			continue
+		}
+		if hint := h.Hint(); strings.Contains(hint, "filter") || strings.Contains(hint, "--max-line") {
+			t.Errorf("%v: the hint is filter's: %s", err, hint)
+		}
 	}
 }
