@@ -32,7 +32,11 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 			"memory_limit", growing, "bytes", plan.Bytes, "memory", memory)
 	}
 	heap.plan, heap.most = plannedHeap(need, memory), heapLimit(need, growing, memory)
-	log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
+	if heap.set != nil {
+		log.Info("memory for Go's heap", "planned", heap.plan, "at_most", heap.most, "memory", memory)
+	} else {
+		log.Info("memory for Go's heap is what GOGC and GOMEMLIMIT say", "memory", memory)
+	}
 	return nil
 }
 
