@@ -15,6 +15,11 @@ type Details struct {
 	// Command is the whole line that makes a plan of these flags. Nil is one of run, with
 	// the names of the README's first steps.
 	Command func(planFlags string) string
+	// FiltersOnly leaves out what is of a process that reads a topic and writes one: the
+	// command needs no Kafka.
+	FiltersOnly bool
+	// AnyPartitions says that the plan is of one partition because none were named.
+	AnyPartitions bool
 }
 
 // exampleRun is what run is told besides a plan, in the names of the README's first
@@ -30,8 +35,8 @@ func (r Report) WriteDetails(w io.Writer, d Details) error {
 	var b bytes.Buffer
 	r.writeHeading(&b)
 	r.writeRedelivery(&b)
-	r.writePlan(&b)
-	r.writeRun(&b, d.Command)
+	r.writePlan(&b, d.FiltersOnly)
+	r.writeRun(&b, d)
 	r.writeComparison(&b)
 	if d.Overloads {
 		r.writeOverloads(&b)
@@ -49,7 +54,7 @@ func (r Report) WriteDetails(w io.Writer, d Details) error {
 func (r Report) WritePlan(w io.Writer) error {
 	var b bytes.Buffer
 	r.writeHeading(&b)
-	r.writePlan(&b)
+	r.writePlan(&b, false)
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
@@ -76,12 +81,31 @@ func (r Report) writeRedelivery(w io.Writer) {
 	fmt.Fprint(w, ".\n\n")
 }
 
-func (r Report) writePlan(w io.Writer) {
+func (r Report) writePlan(w io.Writer, filtersOnly bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "filters\t%s\t%s bytes\n", FormatBytes(r.Bytes), FormatCount(r.Bytes))
 	if r.Partitions > 1 {
 		fmt.Fprintf(t, "each of %d partitions\t%s\t%s bytes\n", r.Partitions, FormatBytes(r.BytesPerPartition), FormatCount(r.BytesPerPartition))
 	}
+	if !filtersOnly {
+		r.writeProcess(t)
+	} else if r.ProcessBytesGrown != nil {
+		fmt.Fprintf(t, "grown to twice the plan\t%s\tat most, when there are more IDs than planned (--memory-limit, --on-full)\n", FormatBytes(GrowthLimit*r.Bytes))
+	}
+	fmt.Fprintf(t, "new records taken for seen\t%s\tat most, at the average load; %s with all generations full\n",
+		daily(r.ExpectedFalsePositivesADay), daily(r.FPR*r.Rate*secondsADay))
+	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
+	if filtersOnly {
+		fmt.Fprintf(t, "events a second\t%s a core\tin memory, %.3g cache lines each (%s)\n", rounded2(r.Speed.Engine), r.LinesPerLookup, r.MeasuredOn)
+	} else {
+		r.writeThroughKafka(t)
+	}
+	_ = t.Flush() // into a buffer
+	fmt.Fprintln(w)
+}
+
+// writeProcess writes what a process takes besides the filters.
+func (r Report) writeProcess(t io.Writer) {
 	name := "whole process"
 	if r.Instances > 1 {
 		name = fmt.Sprintf("each of %d processes", r.Instances)
@@ -98,23 +122,22 @@ func (r Report) writePlan(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%s\tat most, when IDs come faster than planned (--memory-limit, --on-full)\n", name, FormatBytes(*r.ProcessBytesGrown))
 	}
-	fmt.Fprintf(t, "new records taken for seen\t%s\tat most, at the average load; %s with all generations full\n",
-		daily(r.ExpectedFalsePositivesADay), daily(r.FPR*r.Rate*secondsADay))
-	fmt.Fprintf(t, "a generation is full at\t%s IDs\tin each partition\n", FormatCount(r.GenerationCapacity))
+}
+
+// writeThroughKafka writes what the way from topic to topic does and leaves behind.
+func (r Report) writeThroughKafka(t io.Writer) {
 	fmt.Fprintf(t, "events a second\t%s a core\tfrom topic to topic; %s in memory, %.3g cache lines each (%s)\n",
 		rounded2(r.Speed.Kafka), rounded2(r.Speed.Engine), r.LinesPerLookup, r.MeasuredOn)
 	hashes := r.Rate * secondsADay * changelogBytesAnID
 	fmt.Fprintf(t, "changelog\t%s a day\tat the average load; %s are hashes, the rest is of commits every 200 ms\n",
 		FormatBytes(r.ChangelogBytesADay), FormatBytes(uint64(hashes)))
 	fmt.Fprintf(t, "restore after a start\t%s\tfrom a checkpoint; %s from the changelog alone\n", roughly(r.Restore.Checkpoint), roughly(r.Restore.Changelog))
-	_ = t.Flush() // into a buffer
-	fmt.Fprintln(w)
 }
 
 // writeRun says how run makes this plan, and what it makes of the same elements by
 // itself: a calculation with no room to spare is not what one wants to operate.
-func (r Report) writeRun(w io.Writer, command func(planFlags string) string) {
-	example := command == nil
+func (r Report) writeRun(w io.Writer, d Details) {
+	command, example := d.Command, d.Command == nil
 	if example {
 		command = func(planFlags string) string { return exampleRun + " \\\n    " + planFlags }
 	}
@@ -122,6 +145,9 @@ func (r Report) writeRun(w io.Writer, command func(planFlags string) string) {
 	if d := r.RunDefaults; d != nil {
 		fmt.Fprintf(w, "\nWith the default peak and skew: %s\n  %s, %.3g times as much\n  %s\n",
 			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), command(d.RunFlags))
+	}
+	if d.AnyPartitions {
+		fmt.Fprintln(w, "\nThis is for a topic of one partition: give --partitions for yours.")
 	}
 	if example {
 		fmt.Fprintln(w, "\nBrokers, topics, group and key are those of the README's first steps: put yours in their place.")

@@ -76,6 +76,7 @@ not happen in the data that was read, no figure shows.`,
 			if err != nil {
 				return err
 			}
+			s.details.AnyPartitions = !cmd.Flags().Changed("partitions")
 			report, err := s.report(plan)
 			if err != nil {
 				return err
