@@ -194,7 +194,10 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 	if err != nil {
 		return err
 	}
-	s.details.Command = s.from.command
+	if err := tooFew(report); err != nil {
+		a.warn(err)
+	}
+	s.details.Command, s.details.FiltersOnly = s.from.command, s.from.topic == ""
 	part := surveyPart{
 		From: m.name, Partial: m.partial, Report: report,
 		Proposal: proposalPart{sizing.FormatDuration(proposal.Window), proposal}, Command: s.from.command(sized.RunFlags),
@@ -202,10 +205,28 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 	return errors.Join(a.report(surveyed{sized, part, s.details}, s.output), s.draw(a, plan))
 }
 
+// From fewer records, or in less time, neither a rate nor how late copies come shows.
+const (
+	fewestSurveyed = 1000
+	shortestSurvey = time.Minute
+)
+
+// tooFew says that a plan can come of what was measured, but not much of a plan.
+func tooFew(r *survey.Report) error {
+	if r.Records >= fewestSurveyed && time.Duration(r.Span) >= shortestSurvey {
+		return nil
+	}
+	return withHint(fmt.Errorf("too few records to plan from: %s within %s show neither how fast IDs come nor how late their copies do",
+		sizing.FormatCount(r.Records), roughTime(time.Duration(r.Span))), longSurvey)
+}
+
+// longSurvey is what to measure instead.
+const longSurvey = "measure a stream with some hours of records, best a day"
+
 // unusable says why a plan cannot come of what was measured.
 func (s *fromSettings) unusable(err error, m measurement) error {
 	hint := map[error]string{
-		survey.ErrNoRecords: "measure a stream with some hours of records, best a day",
+		survey.ErrNoRecords: longSurvey,
 		survey.ErrNoIDs:     "is --key right, and --format? `streamdedup size --help` lists the forms of a key",
 		survey.ErrNoTimes:   "is --time right, and --time-format? Times far ahead of this machine's clock are not believed",
 		survey.ErrOneTime:   "is --time right? A rate needs times that differ",

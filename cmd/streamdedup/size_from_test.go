@@ -14,6 +14,7 @@ import (
 
 	"github.com/streamdedup/streamdedup/internal/files"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
+	"github.com/streamdedup/streamdedup/internal/survey"
 )
 
 // sizedFrom is what the tests read of size's JSON for a stream that was measured.
@@ -157,6 +158,26 @@ func TestSizeSpeaksOfNoFlagItHasNot(t *testing.T) {
 		}
 		if hint := h.Hint(); strings.Contains(hint, "filter") || strings.Contains(hint, "--max-line") {
 			t.Errorf("%v: the hint is filter's: %s", err, hint)
+		}
+	}
+}
+
+// A warning comes with a stream of too few records, or too short a one, and with no other.
+func TestSizeWarnsOfTooFewRecords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		records uint64
+		span    time.Duration
+		want    string
+	}{
+		{3, 101 * time.Millisecond, "too few records to plan from: 3 within 101ms show"},
+		{999, time.Hour, "too few records to plan from: 999 within 1h show"},
+		{1_000_000, time.Minute - 1, "too few records to plan from: 1,000,000 within "},
+		{1000, time.Minute, ""},
+	} {
+		err := tooFew(&survey.Report{Counts: survey.Counts{Records: c.records}, Span: survey.Seconds(c.span)})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%d records in %v: got %v, want %q", c.records, c.span, err, c.want)
 		}
 	}
 }
