@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,11 @@ func TestReadmeSaysWhatIsPlanned(t *testing.T) {
 	if times := float64(grown) / float64(bare.BytesPerPartition); math.Round(times) != 4 {
 		t.Errorf("three times the plan takes %.2f times the memory, the README says about four", times)
 	}
+	at := slices.IndexFunc(measured.Elsewhere, func(one Rival) bool { return strings.HasPrefix(one.Name, "Redis") })
+	if at < 0 {
+		t.Fatal("measured.json has no Redis")
+	}
+	redis := measured.Elsewhere[at]
 	w.Peak, w.Skew = DefaultPeak, DefaultSkew
 	single := func(fpr float64) float64 {
 		p, err := filter.SingleSize(w.Elements, fpr)
@@ -75,6 +81,7 @@ func TestReadmeSaysWhatIsPlanned(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("%.0f bytes an ID, %.0f with the reserve that `run` plans", bare.BitsPerElement()/8, solve(t, w).BitsPerElement()/8),
 		fmt.Sprintf("%.0f bits an ID at 1%%, %.0f at 1 in 10,000", single(1e-2), single(1e-4)),
+		fmt.Sprintf("instead of the %.0f of a Redis key", redis.BytesPerID),
 		"Three times the plan, all the time, takes about\nfour times the memory",
 	} {
 		if !strings.Contains(string(readme), want) {
