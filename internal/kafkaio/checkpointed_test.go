@@ -3,7 +3,6 @@ package kafkaio
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/pipeline"
@@ -31,9 +30,7 @@ func TestCheckpointOfALostEnd(t *testing.T) {
 		}
 		name := ChangelogTopic(s.cfg.Group, s.cfg.In[0])
 		old := s.read(name)
-		if _, err := kadm.NewClient(s.client()).DeleteTopic(ctx(t), name); err != nil {
-			t.Fatal(err)
-		}
+		s.remove(name)
 		until(t, "the changelog is made again", func() bool {
 			session, err := Open(ctx(t), s.cfg)
 			return err == nil && session.Close(ctx(t), true) == nil

@@ -343,9 +343,7 @@ func TestStopOfFiveWeeks(t *testing.T) {
 		// segments that are closed.
 		name := ChangelogTopic(s.cfg.Group, s.cfg.In[0])
 		records := s.read(name)
-		if _, err := kadm.NewClient(s.client()).DeleteTopic(ctx(t), name); err != nil {
-			t.Fatal(err)
-		}
+		s.remove(name)
 		var session *Session
 		until(t, "the changelog is made again", func() bool {
 			var err error
