@@ -72,28 +72,44 @@ const sharedHint = "instances of a group share the partitions: more partitions o
 // whereThereIsRoom makes sets of so many bytes while free, the memory that is left, has
 // them. The system would end the process for one more, with all that it holds.
 func whereThereIsRoom(bytes uint64, free func() (uint64, bool), newSet func() (filter.Set, error)) func() (filter.Set, error) {
-	var (
-		mu     sync.Mutex
-		making int    // sets whose memory is being taken
-		left   uint64 // when the first of them began, without what all of them take
-		known  bool
-	)
+	r := &room{free: free}
 	return func() (filter.Set, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if making == 0 {
-			left, known = free()
+		if err := r.take(bytes); err != nil {
+			return nil, err
 		}
-		if known && left < bytes {
-			return nil, withHint(fmt.Errorf("its filter takes %s, and this machine has %s left", sizing.FormatBytes(bytes), sizing.FormatBytes(left)),
-				sharedHint+"\n`streamdedup size` shows what a plan takes")
-		}
-		left -= min(left, bytes)
-		making++
-		mu.Unlock()
-		set, err := newSet()
-		mu.Lock()
-		making--
-		return set, err
+		defer r.taken()
+		return newSet()
 	}
+}
+
+// room is the memory that is left for sets, several of which may be made at once.
+type room struct {
+	free func() (bytes uint64, known bool)
+
+	mu     sync.Mutex
+	making int    // sets whose memory is being taken
+	left   uint64 // when the first of them began, without what all of them take
+	known  bool
+}
+
+// take begins to take the memory of a set, unless there is too little. Taken ends it.
+func (r *room) take(bytes uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.making == 0 {
+		r.left, r.known = r.free()
+	}
+	if r.known && r.left < bytes {
+		return withHint(fmt.Errorf("its filter takes %s, and this machine has %s left", sizing.FormatBytes(bytes), sizing.FormatBytes(r.left)),
+			sharedHint+"\n`streamdedup size` shows what a plan takes")
+	}
+	r.left -= min(r.left, bytes)
+	r.making++
+	return nil
+}
+
+func (r *room) taken() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.making--
 }

@@ -147,3 +147,23 @@ func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 		t.Errorf("where nobody knows: %v, %d made", err, made)
 	}
 }
+
+// What goes wrong in a shard is the shard's error: its room is free again.
+func TestRoomIsFreeAfterAPanic(t *testing.T) {
+	asked := 0
+	newSet := whereThereIsRoom(10, func() (uint64, bool) { asked++; return 10, true }, func() (filter.Set, error) { panic("a bug") })
+	for n := range 2 {
+		func() {
+			defer func() {
+				if got := recover(); got != "a bug" {
+					t.Errorf("call %d ended with %v", n, got)
+				}
+			}()
+			_, err := newSet()
+			t.Errorf("call %d: %v", n, err)
+		}()
+	}
+	if asked != 2 {
+		t.Errorf("what is free was asked for %d times, want 2", asked)
+	}
+}
