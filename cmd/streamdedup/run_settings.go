@@ -106,7 +106,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 	})
 	s.bindTable(fs, "format", tableUsage)
 	startFlag.add(fs, &s.start, "start", "where a new group begins: earliest, latest or a time such as 2025-06-01T00:00:00Z")
-	scopeFlag.add(fs, &s.scope, "scope", "where the copies of an ID are looked for: partition, or topic (across its partitions, at less than half the speed)")
+	scopeFlag.add(fs, &s.scope, "scope", "where the copies of an ID are looked for: partition, or topic (across its partitions, at about half the speed)")
 	fs.BoolVar(&s.allowColdStart, "allow-cold-start", false, "go on where the memory of the window is lost; duplicates of what was read before pass (default false)")
 	choiceFlag("SOURCE", warmUpInput, "none").
 		add(fs, &s.warmUp, "warm-up", "what is read again where the changelog does not say what was learned: input or none")
