@@ -195,7 +195,7 @@ func lookAtOutput(ctx context.Context, cfg Config, adm *kadm.Client, topic strin
 		if _, err := adm.CreateTopic(ctx, partitions, brokerDefault, nil, topic); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return nil, fmt.Errorf("create output topic %q with %d partitions: %w", topic, partitions, err)
 		}
-		if detail, err = awaitTopic(ctx, adm, topic); err != nil {
+		if detail, err = awaitTopic(ctx, adm, topic, 1); err != nil {
 			return nil, fmt.Errorf("wait for the leaders of new topic %q: %w", topic, err)
 		}
 	} else if detail.Err != nil {
@@ -259,14 +259,15 @@ func topicConfigs(ctx context.Context, adm *kadm.Client, topics ...string) (map[
 	return settings, nil
 }
 
-// awaitTopic waits until each partition of a new topic has a leader.
-func awaitTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDetail, error) {
+// awaitTopic waits until a topic that was just made, or given more partitions, has
+// at least so many, each with a leader: a broker may answer for a while as it was.
+func awaitTopic(ctx context.Context, adm *kadm.Client, topic string, partitions int32) (kadm.TopicDetail, error) {
 	for {
 		details, err := adm.ListTopics(ctx, topic)
 		if err != nil {
 			return kadm.TopicDetail{}, err
 		}
-		if detail := details[topic]; detail.Err == nil && len(detail.Partitions) > 0 && hasLeaders(detail) {
+		if detail := details[topic]; detail.Err == nil && len(detail.Partitions) >= int(partitions) && hasLeaders(detail) {
 			return detail, nil
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {

@@ -109,7 +109,7 @@ func (t internalTopic) fit(ctx context.Context, adm *kadm.Client, has int32, fix
 		err = answers.Error()
 	}
 	if err == nil {
-		_, err = awaitTopic(ctx, adm, t.name)
+		_, err = awaitTopic(ctx, adm, t.name, t.partitions)
 	}
 	if err != nil {
 		return fmt.Errorf("add partitions to %s %q, up to %d: %w", t.what, t.name, t.partitions, err)
@@ -138,7 +138,7 @@ func (t internalTopic) create(ctx context.Context, adm *kadm.Client) (kadm.Topic
 		return kadm.TopicDetail{}, hinted("check that we may create topics, or create it with these settings: "+t.list(settings),
 			"create %s %q with %d partitions: %w", t.what, t.name, t.partitions, err)
 	}
-	detail, err := awaitTopic(ctx, adm, t.name)
+	detail, err := awaitTopic(ctx, adm, t.name, 1)
 	if err != nil {
 		return kadm.TopicDetail{}, fmt.Errorf("wait for the leaders of new topic %q: %w", t.name, err)
 	}

@@ -2,10 +2,15 @@ package kafkaio
 
 import (
 	"errors"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 )
@@ -15,7 +20,7 @@ import (
 func TestInternalTopic(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newScene(t, brokers, 1)
-		adm := kadm.NewClient(s.client())
+		adm := kadm.NewClient(s.client(kgo.MetadataMinAge(metadataMinAge)))
 		name := s.cfg.Group + "-made"
 		t.Cleanup(func() { _, _ = adm.DeleteTopic(ctx(t), name) })
 		want := internalTopic{
@@ -62,4 +67,60 @@ func TestInternalTopic(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A broker that has not heard yet of the partitions that were added is asked again.
+func TestInternalTopicAwaitsItsPartitions(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.Fake(t, kfake.NumBrokers(1))
+	s := newScene(t, cluster.ListenAddrs(), 1)
+	adm := kadm.NewClient(s.client(kgo.MetadataMinAge(metadataMinAge)))
+	want := internalTopic{
+		name: kafkatest.Topic(t, s.brokers, 3, nil), what: "changelog", partitions: 6, exact: true,
+	}
+	old := 0
+	cluster.ControlKey(kmsg.NewPtrCreatePartitionsRequest().Key(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		old = 3
+		return nil, nil, false
+	})
+	cluster.ControlKey(kmsg.NewPtrMetadataRequest().Key(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		ask := req.(*kmsg.MetadataRequest)
+		if old == 0 || len(ask.Topics) == 0 {
+			return nil, nil, false
+		}
+		old--
+		return asBefore(cluster, ask, 3), nil, true
+	})
+	if err := ensureInternal(ctx(t), adm, want, true); err != nil {
+		t.Fatalf("add partitions: %v", err)
+	}
+	if err := ensureInternal(ctx(t), adm, want, false); err != nil {
+		t.Errorf("partitions that were added: %v", err)
+	}
+	if old != 0 {
+		t.Errorf("%d old answers were not asked for: the test has lost its fault", old)
+	}
+}
+
+// asBefore is an answer in which each topic has so many partitions, with leaders.
+func asBefore(cluster *kfake.Cluster, ask *kmsg.MetadataRequest, partitions int32) *kmsg.MetadataResponse {
+	resp := ask.ResponseKind().(*kmsg.MetadataResponse)
+	broker := kmsg.NewMetadataResponseBroker()
+	host, port, _ := net.SplitHostPort(cluster.ListenAddrs()[0])
+	number, _ := strconv.Atoi(port)
+	broker.Host, broker.Port = host, int32(number)
+	resp.Brokers = append(resp.Brokers, broker)
+	for _, topic := range ask.Topics {
+		old := kmsg.NewMetadataResponseTopic()
+		old.Topic, old.TopicID = topic.Topic, topic.TopicID
+		for n := range partitions {
+			p := kmsg.NewMetadataResponseTopicPartition()
+			p.Partition, p.Replicas, p.ISR = n, []int32{0}, []int32{0}
+			old.Partitions = append(old.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, old)
+	}
+	return resp
 }
