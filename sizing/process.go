@@ -18,6 +18,9 @@ type IO struct {
 	RecordBytes int
 	// CommitInterval is the time between two commits; 0 is 200 ms.
 	CommitInterval time.Duration
+	// Shares says that the process first shares its input out by IDs (--scope topic): each
+	// record then goes through Kafka twice, and through this process.
+	Shares bool
 }
 
 // DefaultRecordBytes is a record where nobody said how large they are: a click with an
@@ -98,6 +101,9 @@ func (p Plan) Process(io IO) Process {
 		Journals: min(held*max(p.JournalBytesPerPartition, minJournal), uint64(journal)),
 		Kafka:    fetched + written + uint64(cycle+ahead),
 		Heap:     baseHeap + held*(partitionHeap+p.sampleBytes()),
+	}
+	if io.Shares {
+		all.Kafka *= 2
 	}
 	// The collector runs when the heap has grown to twice what lives: less memory would
 	// make it run more often than a copy of the records can afford.

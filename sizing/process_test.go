@@ -27,6 +27,9 @@ func TestProcess_Parts(t *testing.T) {
 	if large := p.Process(IO{RecordBytes: 1 << 20}); large.Kafka > fetched+written+cycleBytes+aheadBytes {
 		t.Errorf("large records take %+v: a cycle ends before", large)
 	}
+	if twice := p.Process(IO{Shares: true}); twice.Kafka != 2*all.Kafka || twice.Filters != all.Filters || twice.GoLimit() <= all.GoLimit() {
+		t.Errorf("with all records twice in it %+v, once %+v", twice, all)
+	}
 	// One ID in 1,024 of seven full generations and of the filling one takes 32 bytes.
 	want := 8 * float64(p.Planned) * 8 / 7 / 1024 * 32
 	if got := float64(all.Heap - baseHeap - 8*partitionHeap); got < 0.999*want || got > 1.001*want {

@@ -75,7 +75,9 @@ type Deployment struct {
 	RecordBytes int // of an average record; 0 is DefaultRecordBytes
 	// GrowTo is what the filters of all partitions may grow to. 0 is what run does by
 	// itself: GrowthLimit times the plan, where its own load does not fill it.
-	GrowTo     uint64
+	GrowTo uint64
+	// Shares is as in IO.
+	Shares     bool
 	Redelivery *Redelivery
 }
 
@@ -200,7 +202,7 @@ func (r *Report) deploy(p Plan, d Deployment) error {
 	r.Instances = max(d.Instances, 1)
 	most := func(instances int) int { return (p.Workload.Partitions + instances - 1) / instances }
 	process := func(partitions int) Process {
-		return p.Process(IO{Partitions: partitions, RecordBytes: d.RecordBytes})
+		return p.Process(IO{Partitions: partitions, RecordBytes: d.RecordBytes, Shares: d.Shares})
 	}
 	r.PartitionsOfInstance = most(r.Instances)
 	r.Process = process(r.PartitionsOfInstance)

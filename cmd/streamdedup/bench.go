@@ -276,7 +276,7 @@ func (a *app) benchKafka(ctx context.Context, s *benchKafkaSettings) (report ben
 		return report, err
 	}
 	heap := newHeapKeeper()
-	heap.plan, heap.most = int64(processNeed(plan).heap), math.MaxInt64
+	heap.plan, heap.most = int64(processNeed(plan, false).heap), math.MaxInt64
 	defer heap.keep()()
 	status := a.status()
 	defer status.clear()

@@ -22,9 +22,9 @@ func filterNeed(p sizing.Plan) need {
 	return need{plan: p, all: p.Bytes, one: p.BytesPerPartition, peak: p.Bytes}
 }
 
-// processNeed is that of run.
-func processNeed(p sizing.Plan) need {
-	all, one := p.Process(sizing.IO{}), p.Process(sizing.IO{Partitions: 1})
+// processNeed is that of run. It may share the input out before it judges it.
+func processNeed(p sizing.Plan, shares bool) need {
+	all, one := p.Process(sizing.IO{Shares: shares}), p.Process(sizing.IO{Partitions: 1, Shares: shares})
 	return need{plan: p, all: all.Filters + all.Heap, one: one.Filters + one.Heap, peak: all.Bytes(), heap: all.GoLimit()}
 }
 

@@ -47,7 +47,7 @@ func TestProcessNeedHasTheRestOfTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := processNeed(plan)
+	n := processNeed(plan, false)
 	if n.one <= plan.BytesPerPartition || n.all <= plan.Bytes || n.peak <= n.all || n.one >= n.all {
 		t.Fatalf("one partition %d, all %d, at its peak %d, of filters of %d", n.one, n.all, n.peak, plan.Bytes)
 	}

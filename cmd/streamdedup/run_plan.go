@@ -18,7 +18,7 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 	if err := s.announce(plan, growing, stderr, log); err != nil {
 		return err
 	}
-	need := processNeed(plan)
+	need := processNeed(plan, s.shares())
 	heap.plan, heap.most = int64(need.heap), math.MaxInt64
 	memory, known := machineMemory()
 	if !known {
@@ -43,7 +43,7 @@ func (s *runSettings) ready(plan sizing.Plan, heap *heapKeeper, stderr io.Writer
 // announce prints the plan, and what its filters may grow to, in the words of size where
 // the log is for people, and logs it under size's names.
 func (s *runSettings) announce(plan sizing.Plan, growing uint64, stderr io.Writer, log *slog.Logger) error {
-	report, err := sizing.NewReport(plan, sizing.Deployment{GrowTo: growing})
+	report, err := sizing.NewReport(plan, sizing.Deployment{GrowTo: growing, Shares: s.shares()})
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,12 @@ import (
 
 var scopeFlag = kindOf[pipeline.Scope]{"SCOPE", pipeline.ParseScope, pipeline.Scope.String}
 
+// shares is whether the input is shared out by IDs before it is judged.
+func (s *runSettings) shares() bool { return s.scope == pipeline.ScopeTopic }
+
 // checkScope refuses what does not go with a scope of the topic.
 func (s *runSettings) checkScope() error {
-	if s.scope != pipeline.ScopeTopic {
+	if !s.shares() {
 		return nil
 	}
 	if len(s.in) > 1 {
@@ -42,7 +45,7 @@ type stages struct {
 func (s *runSettings) open(ctx context.Context, cfg kafkaio.Config) (*stages, error) {
 	g := &stages{}
 	var err error
-	if s.scope == pipeline.ScopeTopic {
+	if s.shares() {
 		g.route, g.judge, err = kafkaio.OpenStages(ctx, cfg)
 	} else {
 		g.judge, err = kafkaio.Open(ctx, cfg)
