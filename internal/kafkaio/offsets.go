@@ -60,9 +60,24 @@ func (s *Session) committed(ctx context.Context, of ...pipeline.Partition) (got 
 	return got, nil
 }
 
+// errUnnamed is why an answer with offsets says nothing of any partition.
+var errUnnamed = errors.New("the brokers named a topic by its ID, and its name could not be asked for")
+
+// groupOffsets asks for all offsets of a group. From version 10 on the answer names
+// topics by their IDs, and the client asks for the names by itself. Where that fails it
+// gives the answer without an error, and without the topic: as if the group had no offset
+// there, which would begin it anew.
+func groupOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	resp, err := adm.FetchOffsets(ctx, group)
+	if _, unnamed := resp[""]; err == nil && unnamed {
+		return nil, errUnnamed
+	}
+	return resp, err
+}
+
 // fetchOffsets asks once. What is not known of one partition is said with it.
 func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, error) {
-	resp, err := kadm.NewClient(cl).FetchOffsets(kadm.RequireStable(ctx), group)
+	resp, err := groupOffsets(kadm.RequireStable(ctx), kadm.NewClient(cl), group)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func checkScope(ctx context.Context, cfg Config, cl *kgo.Client) error {
 	defer cancel()
 	var got kadm.OffsetResponses
 	err := persist(ctx, func() (err error) {
-		got, err = adm.FetchOffsets(ctx, group)
+		got, err = groupOffsets(ctx, adm, group)
 		if errors.Is(err, kerr.GroupIDNotFound) {
 			return nil
 		}
