@@ -33,7 +33,9 @@ func TestCase_KEY_22_Tagged(t *testing.T) {
 	everyBroker(t, func(t *testing.T, brokers []string) {
 		s := newSceneOn(t, brokers, 1, nil, nil)
 		s.keys = []string{"json:u"}
-		at := time.UnixMilli(time.Now().UnixMilli() - 1234)
+		// Early in a slice, so that a copy a second later is in its first's generation.
+		const slice = 3_600_000/7 + 1
+		at := time.UnixMilli(time.Now().UnixMilli()/slice*slice - slice)
 		records := []*kgo.Record{
 			{Key: []byte("k\x00\xff"), Value: []byte(`{"u":"a&b<c>","n":1.10,"x":9007199254740993 }`), Timestamp: at,
 				Headers: []kgo.RecordHeader{{Key: "trace", Value: []byte("b")}, {Key: "a", Value: []byte{0, 0xff}}, {Key: "trace", Value: []byte("a")}}},
