@@ -1,10 +1,13 @@
 package kafkaio
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/internal/keys"
@@ -81,6 +84,62 @@ func TestGroupTellsItsState(t *testing.T) {
 		})
 		if err != nil || hashes != s.next[1] {
 			t.Errorf("the changelog has %d hashes, %v; want %d", hashes, err, s.next[1])
+		}
+	})
+}
+
+// TestGroupAwaitsMarkers: the group's offsets may have the end of a transaction before the
+// changelog has. What is said of it then is what both say a moment later.
+func TestGroupAwaitsMarkers(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 1)
+		s.first(10)
+		s.unique(5)
+		// As a commit of which the group has its part.
+		late := s.client(kgo.TransactionalID("late-"+s.cfg.Group), kgo.TransactionTimeout(10*time.Minute),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err := late.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		change := lastOf(t, s.changes()).Change
+		change.Begin, change.Next, change.Learned = 10, 15, nil
+		r := &kgo.Record{Topic: ChangelogTopic(s.cfg.Group, s.cfg.In[0]), Value: change.AppendRecords(nil)[0]}
+		if err := late.ProduceSync(ctx(t), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		commitAs(t, s, 15, change.State.Metadata())
+
+		looked := make(chan struct{})
+		s.wire.set(func(key int16, nth int) fate {
+			if key == keyListOffsets && nth == 12 { // three for each look, and two before
+				close(looked)
+			}
+			return pass
+		})
+		g, err := OpenGroup(ctx(t), GroupConfig{Brokers: brokers, Client: s.cfg.Client, Group: s.cfg.Group, Input: s.cfg.In[0], Logger: s.cfg.Logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(g.Close)
+		ended := make(chan error, 1)
+		go func() {
+			<-looked
+			ended <- late.EndTransaction(context.Background(), kgo.TryCommit)
+		}()
+		a, err := g.Account(ctx(t), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-looked:
+		default:
+			t.Fatalf("%v at %d: nobody waited for the markers", a.Course, a.Next)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if a.Course != FromChangelog || a.Next != 15 || a.Settled() != nil {
+			t.Errorf("%v at %d, %v; want what the group has committed, from the changelog", a.Course, a.Next, a.Settled())
 		}
 	})
 }
