@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -76,12 +77,19 @@ func topicLives(t *testing.T, brokers []string) {
 			t.Errorf("retention.ms is %q, want %q", found, retention)
 		}
 	})
-	topics, err := admin(t, brokers).ListTopics(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := topics[name].Err; !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		t.Errorf("topic %s after its test: %v, want it unknown", name, err)
+	// A broker may find it for a moment more after it has answered.
+	adm := admin(t, brokers)
+	for deadline := time.Now().Add(adminLimit); ; time.Sleep(readyPoll) {
+		topics, err := adm.ListTopics(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = topics[name].Err; errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("topic %s after its test: %v, want it unknown", name, err)
+		}
 	}
 }
 
