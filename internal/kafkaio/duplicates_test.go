@@ -369,14 +369,7 @@ func TestPartitionsThatTheClientDoesNotKnow(t *testing.T) {
 		h := s.byHand()
 		h.cycle(4)
 		h.commits()
-		adm := kadm.NewClient(s.client())
-		if _, err := adm.CreatePartitions(ctx(t), 1, s.cfg.Duplicates); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "the new partition is served", func() bool {
-			ends, err := adm.ListEndOffsets(ctx(t), s.cfg.Duplicates)
-			return err == nil && ends.Error() == nil && len(ends[s.cfg.Duplicates]) == 2
-		})
+		s.grow(2, s.cfg.Duplicates)
 		h.session.found.outputs.duplicates.partitions = 2
 		s.again()
 		until(t, "the copies are written", func() bool {

@@ -161,7 +161,7 @@ func (w stuck) Read([]byte) (int, error) {
 // foreign opens a transaction on the changelog, as an owner that died has left it.
 func (s *scene) foreign() *kgo.Client {
 	s.t.Helper()
-	cl := s.client(kgo.TransactionalID("dead-"+s.cfg.Group), kgo.TransactionTimeout(40*time.Second),
+	cl := s.client(kgo.TransactionalID("dead-"+s.cfg.Group), kgo.TransactionTimeout(10*time.Minute),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err := cl.BeginTransaction(); err != nil {
 		s.t.Fatal(err)

@@ -324,11 +324,19 @@ func TestCase_EOS_11(t *testing.T) {
 
 func committedOf(t *testing.T, s *scene, partition int32) committed {
 	t.Helper()
-	got, err := fetchOffsets(ctx(t), s.client(), s.cfg.Group)
+	return s.committed(pipeline.Partition{Topic: s.cfg.In[0], Number: partition})
+}
+
+// committed is what the group has of a partition, once no transaction that has ended
+// can still change it: its markers are written after it was answered for.
+func (s *scene) committed(p pipeline.Partition) committed {
+	s.t.Helper()
+	session := &Session{cfg: s.cfg, admin: s.client(), warn: newWarner(s.cfg.Logger)}
+	got, err := session.committed(ctx(s.t), p)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return got.of(pipeline.Partition{Topic: s.cfg.In[0], Number: partition})
+	return got.of(p)
 }
 
 // commitAs commits an offset of partition 0 as an operator would, with no member

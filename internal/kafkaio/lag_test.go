@@ -31,8 +31,10 @@ func TestLagIsWhatIsNotCommitted(t *testing.T) {
 		lag(0)
 		// Read, and stopped before any of it is judged.
 		s.unique(5)
-		for len(h.poll()) == 0 {
-			h.session.Release()
+		for next := int64(10); next < 15; h.session.Release() {
+			for _, b := range h.poll() {
+				next = b.Next
+			}
 		}
 		h.session.Halt(p)
 		lag(5)

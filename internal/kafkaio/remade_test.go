@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // remove deletes a topic, and waits until the broker has heard of it: who asks before
@@ -18,6 +19,26 @@ func (s *scene) remove(topic string) {
 	until(s.t, "the topic is gone", func() bool {
 		topics, err := adm.ListTopics(ctx(s.t), topic)
 		return err == nil && errors.Is(topics[topic].Err, kerr.UnknownTopicOrPartition)
+	})
+}
+
+// grow gives topics more partitions, and waits until they are served: until then the
+// broker may answer as it was, of each topic for itself.
+func (s *scene) grow(partitions int, topics ...string) {
+	s.t.Helper()
+	adm := kadm.NewClient(s.client(kgo.MetadataMinAge(metadataMinAge)))
+	answers, err := adm.UpdatePartitions(ctx(s.t), partitions, topics...)
+	if err = errors.Join(err, answers.Error()); err != nil {
+		s.t.Fatal(err)
+	}
+	until(s.t, "the new partitions are served", func() bool {
+		ends, err := adm.ListEndOffsets(ctx(s.t), topics...)
+		for _, topic := range topics {
+			if err != nil || ends.Error() != nil || len(ends[topic]) != partitions {
+				return false
+			}
+		}
+		return true
 	})
 }
 

@@ -267,17 +267,8 @@ func TestStartLatest(t *testing.T) {
 			t.Errorf("the start is %+v, want offset 20 with metadata", got)
 		}
 		s.unique(5)
-		adm := kadm.NewClient(s.client())
-		for _, topic := range []string{s.cfg.In[0], s.cfg.Out} {
-			if _, err := adm.UpdatePartitions(ctx(t), 3, topic); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.grow(3, s.cfg.In[0], s.cfg.Out)
 		s.next = append(s.next, 0)
-		until(t, "the new partition has a leader", func() bool {
-			topics, err := adm.ListTopics(ctx(t), s.cfg.In[0])
-			return err == nil && len(topics[s.cfg.In[0]].Partitions) == 3 && hasLeaders(topics[s.cfg.In[0]])
-		})
 		s.writer = s.client(kgo.RecordPartitioner(kgo.ManualPartitioner())) // the old one knows two
 		s.write(s.record(2, "p2-0"))
 		s.next[2] = 1

@@ -149,16 +149,11 @@ func TestSessionIsExactOnALossyWire(t *testing.T) {
 		s := newScene(t, brokers, 3)
 		s.cfg.TxnTimeout = 6 * time.Second
 		r := s.start()
-		total := 0
 		for range rounds {
 			s.wire.set(lossy(rng))
 			s.unique(20)
 			s.again()
-			total += 60
-			for _, n := range s.next {
-				total += n
-			}
-			r.judged(total)
+			s.caughtUp() // who finds its commit done after a restore has not counted it
 		}
 		s.wire.set(nil)
 		if err := r.finish(); err != nil {

@@ -326,16 +326,7 @@ func TestOpenWarnsOfNewPartitions(t *testing.T) {
 		if err := r.finish(); err != nil {
 			t.Fatal(err)
 		}
-		adm := kadm.NewClient(s.client())
-		for _, topic := range []string{s.cfg.In[0], s.cfg.Out} {
-			if _, err := adm.UpdatePartitions(ctx(t), 4, topic); err != nil {
-				t.Fatal(err)
-			}
-		}
-		until(t, "the new partitions have leaders", func() bool {
-			topics, err := adm.ListTopics(ctx(t), s.cfg.In[0])
-			return err == nil && len(topics[s.cfg.In[0]].Partitions) == 4 && hasLeaders(topics[s.cfg.In[0]])
-		})
+		s.grow(4, s.cfg.In[0], s.cfg.Out)
 		log := s.logged()
 		if _, err := Open(ctx(t), s.cfg); err == nil || !strings.Contains(err.Error(), "has 2 partitions, want 4") || !strings.Contains(hintOf(err), "--fix-topics") {
 			t.Fatalf("got %v (hint %q)", err, hintOf(err))

@@ -59,7 +59,8 @@ type producer struct {
 
 func newProducer(t *testing.T, brokers []string, topic string) producer {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(topic), kgo.DefaultProduceTopic(topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID(topic), kgo.DefaultProduceTopic(topic),
+		kgo.TransactionTimeout(10*time.Minute)) // none ends by itself
 	if err != nil {
 		t.Fatal(err)
 	}
