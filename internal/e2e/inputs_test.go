@@ -27,7 +27,8 @@ func TestCase_EOS_10(t *testing.T) {
 			d.ready(2)
 			s.ids(0, "before")
 			s.caughtUp(d, 0)
-			foreign, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(s.in), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+			foreign, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(s.in), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+				kgo.TransactionTimeout(10*time.Minute)) // it does not end by itself
 			if err != nil {
 				t.Fatal(err)
 			}
