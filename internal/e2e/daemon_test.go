@@ -91,13 +91,21 @@ func (d *daemon) running() bool {
 	}
 }
 
-// signal sends a signal; a process that has ended already is a failure.
+// signal sends a signal; a process that has ended already is a failure. Of one that is
+// put to sleep no thread runs any more.
 func (d *daemon) signal(s syscall.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(s); err != nil {
 		d.t.Fatalf("send %v: %v", s, err)
 	}
-	d.asleep = s == syscall.SIGSTOP
+	if d.asleep = s == syscall.SIGSTOP; !d.asleep {
+		return
+	}
+	await(d.t, "the process sleeps", func() bool {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(d.cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		return err == nil && pid == d.cmd.Process.Pid && status.Stopped()
+	}, d.done)
 }
 
 // kill ends the process as a crash does. What it had counted until then adds up.
