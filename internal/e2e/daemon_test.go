@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -290,6 +291,20 @@ func sample(t *testing.T, body, name string, labels ...string) float64 {
 		sum += v
 	}
 	return sum
+}
+
+// heap is what of the process' heap is in use, after collections: buffers that wait to be
+// used again outlive one, and what happens to be under way is not there in all of them.
+func (d *daemon) heap() float64 {
+	d.t.Helper()
+	lowest := math.Inf(1)
+	for range 8 {
+		if status, _ := d.get("/debug/pprof/heap?gc=1"); status != http.StatusOK {
+			d.t.Fatalf("the heap's page has status %d", status)
+		}
+		lowest = min(lowest, d.metric("go_memstats_heap_alloc_bytes"))
+	}
+	return lowest
 }
 
 // undone is how many transactions did not commit.

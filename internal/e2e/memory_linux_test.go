@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -282,18 +280,4 @@ func kiB(bytes []float64) (all []float64) {
 		all = append(all, n/1024)
 	}
 	return all
-}
-
-// heap is what of the process' heap is in use, after collections: buffers that wait to be
-// used again outlive one, and what happens to be under way is not there in all of them.
-func (d *daemon) heap() float64 {
-	d.t.Helper()
-	lowest := math.Inf(1)
-	for range 8 {
-		if status, _ := d.get("/debug/pprof/heap?gc=1"); status != http.StatusOK {
-			d.t.Fatalf("the heap's page has status %d", status)
-		}
-		lowest = min(lowest, d.metric("go_memstats_heap_alloc_bytes"))
-	}
-	return lowest
 }
