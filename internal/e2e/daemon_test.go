@@ -225,16 +225,20 @@ func (d *daemon) says(text string) {
 	await(d.t, "the process says "+text, func() bool { return strings.Contains(d.stderr.String(), text) }, d.done)
 }
 
-// line is the first line on stderr with all of these texts in it.
-func (d *daemon) line(texts ...string) string {
+// line is the first line on stderr with all of these texts in it. While the process
+// runs it is waited for: its pages may tell before its log has come through the pipe.
+func (d *daemon) line(texts ...string) (found string) {
 	d.t.Helper()
-	for line := range strings.SplitSeq(d.stderr.String(), "\n") {
-		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
-			return line
+	await(d.t, fmt.Sprintf("a line of stderr has all of %q", texts), func() bool {
+		for line := range strings.SplitSeq(d.stderr.String(), "\n") {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+				found = line
+				return true
+			}
 		}
-	}
-	d.t.Errorf("no line of stderr has all of %q", texts)
-	return ""
+		return false
+	}, d.done)
+	return found
 }
 
 var servedAt = regexp.MustCompile(`serving metrics.*address=(\S+)`)

@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -147,7 +149,7 @@ func TestNewPartitions(t *testing.T) {
 }
 
 // awaitPartition waits until a new partition of the input, and of other topics that got
-// one, can be written.
+// one, can be written, and all before it.
 func (s *scene) awaitPartition(p int32, others ...string) {
 	s.t.Helper()
 	for _, topic := range append(others, s.in) {
@@ -156,8 +158,7 @@ func (s *scene) awaitPartition(p int32, others ...string) {
 			if err != nil {
 				return false
 			}
-			end, ok := ends.Lookup(topic, p)
-			return ok && end.Err == nil
+			return ends.Error() == nil && len(ends[topic]) == int(p)+1
 		}, nil)
 	}
 	s.client.PurgeTopicsFromClient(s.in) // what it knew of the topic is old
@@ -198,7 +199,8 @@ func TestCase_EOS_16(t *testing.T) {
 	s.check()
 }
 
-// addPartitions gives a topic more partitions, and waits for their leaders.
+// addPartitions gives the input more partitions, or another topic as many, and waits
+// until they are served.
 func (s *scene) addPartitions(topic string, count int32) {
 	s.t.Helper()
 	answers, err := s.admin.UpdatePartitions(s.ctx(), int(count), topic)
@@ -210,8 +212,8 @@ func (s *scene) addPartitions(topic string, count int32) {
 	}
 	if topic == s.in {
 		s.partitions = count
-		s.awaitPartition(count - 1)
 	}
+	s.awaitPartition(count-1, topic)
 }
 
 // TestInputDeleted: a topic that is gone ends the process that reads it.
@@ -304,10 +306,13 @@ func TestInputMadeAnew(t *testing.T) {
 	if _, err := s.admin.DeleteTopic(s.ctx(), s.in); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the topic is made again", func() bool {
-		_, err := s.admin.CreateTopic(s.ctx(), 1, -1, nil, s.in)
-		return err == nil
+	await(t, "the topic is gone", func() bool { // else we write to the old one
+		topics, err := s.admin.ListTopics(s.ctx(), s.in)
+		return err == nil && errors.Is(topics[s.in].Err, kerr.UnknownTopicOrPartition)
 	}, nil)
+	if _, err := s.admin.CreateTopic(s.ctx(), 1, -1, nil, s.in); err != nil {
+		t.Fatal(err)
+	}
 	s.awaitPartition(0)
 	s.write(event(0, "b"), event(0, "c"))
 	d.ends(1)

@@ -78,9 +78,9 @@ func TestConsumerProtocol(t *testing.T) {
 	b.ready(2)
 	write()
 	b.kill() // in the middle of it, or before, or after
-	write()
 	began := time.Now()
-	b = s.run("instance=b")
+	b = s.run("instance=b") // at once, while its predecessor is a member
+	write()
 	b.ready(2)
 	s.caughtUp(b)
 	t.Logf("killed and back after %v", time.Since(began).Round(time.Millisecond))

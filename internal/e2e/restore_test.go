@@ -103,9 +103,9 @@ var restoredLine = regexp.MustCompile(`partition restored.*took=(\S+)`)
 // restored is how long the restore took, by the log.
 func restored(d *daemon) time.Duration {
 	d.t.Helper()
-	m := restoredLine.FindStringSubmatch(d.stderr.String())
+	m := restoredLine.FindStringSubmatch(d.line("partition restored"))
 	if m == nil {
-		d.t.Fatal("nothing was restored")
+		d.t.Fatal("the log does not say how long the restore took")
 	}
 	took, err := time.ParseDuration(m[1])
 	if err != nil {

@@ -151,6 +151,20 @@ func (s *scene) ids(partition int32, ids ...string) {
 	s.write(records...)
 }
 
+// together is ids in one batch, which is read as one: a client may cut what it is given
+// at once.
+func (s *scene) together(partition int32, ids ...string) {
+	s.t.Helper()
+	values := make([][]byte, len(ids))
+	for i, id := range ids {
+		values[i] = event(partition, id).Value
+		s.expect(partition, string(values[i]))
+	}
+	kafkatest.WriteBatch(s.t, s.brokers, s.in, partition, kafkatest.Batch{
+		Records: len(ids), Value: kafkatest.Values(func(i int) []byte { return values[i] })})
+	s.written += len(ids)
+}
+
 // expect notes that the value must come out of a partition, unless it did.
 func (s *scene) expect(partition int32, value string) {
 	if s.seen[partition] == nil {
@@ -202,8 +216,8 @@ func (s *scene) caughtUp(d *daemon, partitions ...int32) {
 	}, d.done)
 }
 
-// read reads a topic as a reader of committed records does, up to where it ends
-// now, with a client that has nothing of ours.
+// read reads a topic as a reader of committed records does, up to where it ends once
+// its transactions have, with a client that has nothing of ours.
 func (s *scene) read(topic string) map[int32][]*kgo.Record {
 	s.t.Helper()
 	ctx := s.ctx()
@@ -211,10 +225,7 @@ func (s *scene) read(topic string) map[int32][]*kgo.Record {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	ends := s.stable(topic)
 	from, left := map[int32]kgo.Offset{}, map[int32]int64{}
 	ends.Each(func(end kadm.ListedOffset) {
 		if start, _ := starts.Lookup(topic, end.Partition); start.Offset < end.Offset {
@@ -249,29 +260,37 @@ func (s *scene) read(topic string) map[int32][]*kgo.Record {
 	return got
 }
 
-// check compares the output with what must have come out: each value once, in
-// order.
-func (s *scene) check() {
+// stable is where a topic ends, once its transactions have: a commit is done before its
+// markers are in every partition, and nobody reads past where one is missing.
+func (s *scene) stable(topic string) (ends kadm.ListedOffsets) {
 	s.t.Helper()
-	// A commit is done before its markers are in every partition, and nobody reads
-	// past where one is missing.
-	await(s.t, "the output's transactions have ended", func() bool {
-		stable, err := s.admin.ListCommittedOffsets(s.ctx(), s.out)
+	ctx := s.ctx()
+	await(s.t, "the topic's transactions have ended", func() bool {
+		var err error
+		if ends, err = s.admin.ListEndOffsets(ctx, topic); err == nil {
+			err = ends.Error()
+		}
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		ends, err := s.admin.ListEndOffsets(s.ctx(), s.out)
+		stable, err := s.admin.ListCommittedOffsets(ctx, topic)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		for p := range s.partitions {
-			at, known := stable.Lookup(s.out, p)
-			if end, _ := ends.Lookup(s.out, p); !known || at.Offset != end.Offset {
+		for p, end := range ends[topic] {
+			if at, known := stable.Lookup(topic, p); !known || at.Offset < end.Offset {
 				return false
 			}
 		}
 		return true
 	}, nil)
+	return ends
+}
+
+// check compares the output with what must have come out: each value once, in
+// order.
+func (s *scene) check() {
+	s.t.Helper()
 	got := s.read(s.out)
 	for p := range s.partitions {
 		values := make([]string, len(got[p]))

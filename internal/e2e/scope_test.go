@@ -115,20 +115,14 @@ func (s *scene) grow(known *kgo.Record) {
 	s.t.Helper()
 	d := s.run()
 	d.ready(12) // six of the input, six between the stages
-	for _, topic := range []string{s.in, s.out} {
-		if _, err := s.admin.UpdatePartitions(s.ctx(), 12, topic); err != nil {
-			s.t.Fatal(err)
-		}
-	}
+	s.addPartitions(s.in, 12)
+	s.addPartitions(s.out, 12)
 	d.ends(1)
 	d.line("error: ", s.in, "had 6 partitions, now it has 12")
 	d = s.run()
 	copied := *known
 	copied.Partition = 9
-	s.client.ForceMetadataRefresh()
-	await(s.t, "the new partition can be written", func() bool {
-		return s.client.ProduceSync(s.ctx(), &copied).FirstErr() == nil
-	}, d.done)
+	s.write(&copied)
 	d.ready(18)
 	s.throughBoth(d)
 	if sum := d.stop(); sum.In != 1 || sum.Duplicate != 1 {

@@ -35,7 +35,7 @@ func firstSignal(t *testing.T, signal syscall.Signal) {
 	// The signal comes in the middle of a transaction.
 	held := p.hold(kmsg.NewPtrProduceRequest())
 	for n := range int32(2) {
-		s.ids(n, "a", "b", "c", "a")
+		s.together(n, "a", "b", "c", "a")
 	}
 	held.wait(t, a)
 	a.signal(signal)
