@@ -55,7 +55,7 @@ func TestDuplicatesHaveCopies(t *testing.T) {
 			s.cfg.Delivery = delivery
 			s.cfg.Duplicates = kafkatest.Topic(t, brokers, 2, nil)
 			old := s.record(0, "old")
-			old.Timestamp = time.Now().Add(-40 * time.Minute)
+			old.Timestamp = s.at.Add(-40 * time.Minute)
 			own := s.record(0, "old")
 			own.Headers = []kgo.RecordHeader{{Key: HeaderAge, Value: []byte("own")}}
 			s.write(old, own)
@@ -107,7 +107,7 @@ func TestDuplicatesAreTagged(t *testing.T) {
 			s.cfg.Delivery = delivery
 			s.cfg.Tags, s.rules.OnDuplicate = true, pipeline.TagDuplicates
 			old := s.record(0, "a")
-			old.Timestamp = time.Now().Add(-40 * time.Minute)
+			old.Timestamp = s.at.Add(-40 * time.Minute)
 			again := s.record(0, "a")
 			again.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("1")}}
 			s.write(old, s.record(0, "b"), again, s.record(0, "c"), s.record(0, "b"))
@@ -155,7 +155,7 @@ func TestTaggedDuplicatesHaveCopies(t *testing.T) {
 			s.write(s.record(1, large))
 			again := s.record(0, "p0-7")
 			again.Headers = []kgo.RecordHeader{{Key: "own", Value: []byte("1")}}
-			again.Timestamp = time.Now().Add(-10 * time.Second).Truncate(time.Millisecond)
+			again.Timestamp = s.at.Add(-10 * time.Second).Truncate(time.Millisecond)
 			s.write(again, s.record(1, large), s.record(1, "p1-0"))
 			r := s.start()
 			r.judged(44)

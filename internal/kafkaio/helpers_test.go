@@ -41,6 +41,9 @@ type scene struct {
 	wire    *wire
 	writer  *kgo.Client
 	next    []int // the next ID of each partition
+	// at is when all records are of: wherever the wall clock is, no generation of the
+	// window ends between two of them.
+	at time.Time
 	// checkpoints are taken as often as can be, nil for never.
 	checkpoints *shelf
 	// around, if any, stands between an engine and its session and restorer.
@@ -49,7 +52,7 @@ type scene struct {
 
 func newScene(t *testing.T, brokers []string, partitions int) *scene {
 	t.Helper()
-	s := &scene{t: t, brokers: brokers, next: make([]int, partitions)}
+	s := &scene{t: t, brokers: brokers, next: make([]int, partitions), at: time.Now()}
 	in := kafkatest.Topic(t, brokers, int32(partitions), nil)
 	out := kafkatest.Topic(t, brokers, int32(partitions), nil)
 	s.cfg = Config{
@@ -114,7 +117,7 @@ func (s *scene) write(records ...*kgo.Record) {
 }
 
 func (s *scene) record(partition int, id string) *kgo.Record {
-	return &kgo.Record{Topic: s.cfg.In[0], Partition: int32(partition), Value: []byte(id), Timestamp: time.Now()}
+	return &kgo.Record{Topic: s.cfg.In[0], Partition: int32(partition), Value: []byte(id), Timestamp: s.at}
 }
 
 // unique writes n records with IDs of their own to each partition, in one go.
