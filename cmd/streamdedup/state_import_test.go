@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/streamdedup/streamdedup/window"
 )
 
 // A group that is taught another's hashes knows what that knew: into a new group,
@@ -99,14 +101,13 @@ func TestStateImportOfIDs(t *testing.T) {
 // would have been; and all says what it costs by its result.
 func TestStateImportPutsIDsIntoTheirGenerations(t *testing.T) {
 	r := newRemembering(t, 2)
-	slice := 24 * time.Hour / 7
-	now := time.Now()
+	slice := window.Config{Span: 24 * time.Hour}.Slice()
 	var csv strings.Builder
 	fmt.Fprintln(&csv, "time,id,note")
 	for age := range 10 {
-		fmt.Fprintf(&csv, "%d,id%d,x\n", now.Add(-time.Duration(age)*slice).UnixMilli(), age)
+		fmt.Fprintf(&csv, "%d,id%d,x\n", r.at.UnixMilli()-int64(age)*slice, age)
 	}
-	fmt.Fprintf(&csv, "%d,17,x\n", now.UnixMilli())
+	fmt.Fprintf(&csv, "%d,17,x\n", r.at.UnixMilli())
 	_, said := r.must(csv.String(), "import", "--format", "csv", "--key", "json:id", "--partitioner", "all", "--capacity", "7", "--peak", "1", "--skew", "1")
 	for _, want := range []string{"18 IDs taught to 2 partitions, 4 older than the window left out", "warning: 1 IDs are digits",
 		"warning: partition 1: the generation from ", " gets 2 IDs, and the plan has room for 1"} {

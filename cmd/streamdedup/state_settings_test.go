@@ -12,10 +12,9 @@ import (
 func aged(t *testing.T, more ...string) *remembering {
 	t.Helper()
 	r := newRemembering(t, 1)
-	now := time.Now()
 	var lines strings.Builder
 	for n := range 7 {
-		fmt.Fprintf(&lines, `{"id":"id%d","partition":0,"time":%d}`+"\n", n, now.Add(-time.Duration(n)*4*time.Hour).UnixMilli())
+		fmt.Fprintf(&lines, `{"id":"id%d","partition":0,"time":%d}`+"\n", n, r.at.Add(-time.Duration(n)*4*time.Hour).UnixMilli())
 	}
 	r.must(lines.String(), "import", append(more, "--key", "json:id")...)
 	r.write(0, "begun")

@@ -24,13 +24,16 @@ type remembering struct {
 	in, out string
 	dir     string
 	n       int // of the next record
+	// at is when all records are of: wherever the wall clock is, no generation of the
+	// window ends between two of them.
+	at time.Time
 }
 
 func newRemembering(t *testing.T, partitions int32) *remembering {
 	t.Helper()
 	brokers := kafkatest.Fake(t).ListenAddrs()
 	in := kafkatest.Topic(t, brokers, partitions, nil)
-	return &remembering{t: t, brokers: brokers, in: in, out: in + "-out", dir: t.TempDir()}
+	return &remembering{t: t, brokers: brokers, in: in, out: in + "-out", dir: t.TempDir(), at: time.Now()}
 }
 
 func (r *remembering) group() string { return "g-" + r.out }
@@ -40,7 +43,7 @@ func (r *remembering) write(partition int32, ids ...string) {
 	r.t.Helper()
 	cl := client(r.t, r.brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for _, id := range ids {
-		record := &kgo.Record{Topic: r.in, Partition: partition, Value: fmt.Appendf(nil, `{"id":%q,"n":%d}`, id, r.n)}
+		record := &kgo.Record{Topic: r.in, Partition: partition, Value: fmt.Appendf(nil, `{"id":%q,"n":%d}`, id, r.n), Timestamp: r.at}
 		r.n++
 		if err := cl.ProduceSync(r.t.Context(), record).FirstErr(); err != nil {
 			r.t.Fatal(err)

@@ -96,8 +96,9 @@ func client(t *testing.T, brokers []string, opts ...kgo.Opt) *kgo.Client {
 func produce(t *testing.T, brokers []string, topic string, partitions int, values ...string) {
 	t.Helper()
 	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	at := time.Now() // of all, so that no generation of the window ends between two of them
 	for i, v := range values {
-		r := &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: []byte(v)}
+		r := &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: []byte(v), Timestamp: at}
 		if err := cl.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}

@@ -18,10 +18,10 @@ import (
 func send(t *testing.T, brokers []string, topic string, n int, record func(i int) (partition int32, value string)) {
 	t.Helper()
 	cl := client(t, brokers, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	records := make([]*kgo.Record, n)
+	records, at := make([]*kgo.Record, n), time.Now() // as in produce
 	for i := range records {
 		partition, value := record(i)
-		records[i] = &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value)}
+		records[i] = &kgo.Record{Topic: topic, Partition: partition, Value: []byte(value), Timestamp: at}
 	}
 	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
