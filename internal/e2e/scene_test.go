@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -29,7 +30,8 @@ type scene struct {
 	group      string
 	partitions int32
 	flags      map[string]string
-	keys       []string // key specs, whose flag may be given more than once
+	keys       []string  // key specs, whose flag may be given more than once
+	at         time.Time // when the events of ids are of, zero for now
 
 	odds    []string // the marks that records may have
 	written int
@@ -145,6 +147,7 @@ func (s *scene) ids(partition int32, ids ...string) {
 	var records []*kgo.Record
 	for _, id := range ids {
 		r := event(partition, id)
+		r.Timestamp = cmp.Or(s.at, r.Timestamp)
 		records = append(records, r)
 		s.expect(partition, string(r.Value))
 	}
