@@ -55,7 +55,9 @@ func TestRestoreOfManyIDs(t *testing.T) {
 		known, fresh := series("known", restoreProbes), series(fmt.Sprintf("new%d-", round), restoreProbes)
 		var records []*kgo.Record
 		for _, id := range append(known, fresh...) {
-			records = append(records, event(0, id))
+			r := event(0, id)
+			r.Timestamp = begin.Add(7 * time.Hour) // before anything of the memory is too old
+			records = append(records, r)
 		}
 		s.write(records...)
 		s.caughtUp(d)
