@@ -120,7 +120,7 @@ func TestRetimed(t *testing.T) {
 		case slices.Contains(kept, i) && !r.Timestamp.Equal(times[i]):
 			t.Errorf("record %d has the time %v, want its own, %v", i, r.Timestamp, times[i])
 		case !slices.Contains(kept, i) && (r.Timestamp.Before(begin.Add(-hour)) || r.Timestamp.After(end.Add(hour)) ||
-			r.Timestamp.After(begin.Add(-hour+slack)) && r.Timestamp.Before(begin.Add(hour-slack))):
+			r.Timestamp.After(end.Add(-hour+slack)) && r.Timestamp.Before(begin.Add(hour-slack))):
 			t.Errorf("record %d has the time %v, want one just inside an hour of %v", i, r.Timestamp, begin)
 		}
 	}
