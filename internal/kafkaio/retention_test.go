@@ -3,6 +3,7 @@ package kafkaio
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,10 +15,11 @@ import (
 type heldRestorer struct {
 	pipeline.Restorer
 	begun, goOn chan struct{}
+	once        sync.Once // a partition that was lost is restored again
 }
 
 func (r *heldRestorer) Restore(ctx context.Context, p pipeline.Partition, b pipeline.Builder) (pipeline.Restored, error) {
-	close(r.begun)
+	r.once.Do(func() { close(r.begun) })
 	<-r.goOn
 	return r.Restorer.Restore(ctx, p, b)
 }
