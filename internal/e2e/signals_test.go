@@ -38,6 +38,7 @@ func firstSignal(t *testing.T, signal syscall.Signal) {
 		s.together(n, "a", "b", "c", "a")
 	}
 	held.wait(t, a)
+	await(t, "the other has done its part", func() bool { return b.metric("streamdedup_records_total") == 4 }, b.done)
 	a.signal(signal)
 	a.says("stopping")
 	held.let()
