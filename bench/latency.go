@@ -137,8 +137,9 @@ func (m *measurement) load(ctx context.Context, topic string, rate float64, watc
 		send(watch.now())
 	}
 	began, before := watch.now(), sent
-	for watch.now() < began+m.Latency {
-		for due := before + int(rate*(watch.now()-began).Seconds()); sent < due; {
+	// What falls due while the machine stands still is written all the same, also at the end.
+	for all := before + int(rate*m.Latency.Seconds()); sent < all; {
+		for due := min(before+int(rate*(watch.now()-began).Seconds()), all); sent < due; {
 			send(began + time.Duration(float64(sent-before)/rate*float64(time.Second)))
 		}
 		if err := sleep(ctx, pace); err != nil {
