@@ -174,13 +174,16 @@ func TestSessionIsExactThroughRestarts(t *testing.T) {
 		s.cfg.WarmUp = false
 		s.cfg.TxnTimeout = 5 * time.Second
 		s.cfg.CommitInterval = 5 * time.Millisecond
-		for range 6 {
-			s.checkpoints.take(rng.IntN(2) == 0)
+		for round := range 6 {
+			s.checkpoints.take(round == 0 || rng.IntN(2) == 0)
 			s.unique(300)
 			s.again()
 			r := s.start()
 			n := uint64(rng.IntN(1500))
 			until(t, "some of it is judged", func() bool { return r.engine.Snapshot().Counts.In >= n })
+			if round == 0 {
+				until(t, "there is a checkpoint", func() bool { return s.checkpoints.at(pipeline.Partition{Topic: s.cfg.In[0]}) > 0 })
+			}
 			if rng.IntN(3) > 0 {
 				s.kill(r)
 			} else if err := r.finish(); err != nil {
