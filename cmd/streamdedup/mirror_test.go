@@ -28,13 +28,10 @@ func (r *remembering) mirrored(t *testing.T) *remembering {
 // also in the same folder under the same names. What was exported before comes along.
 func TestCase_OPS_12(t *testing.T) {
 	r := newRemembering(t, 1)
-	flags := []string{"--hash-seed", "7", "--state-dir", r.dir, "--checkpoint-interval", "10ms"}
+	flags := []string{"--hash-seed", "7", "--state-dir", r.dir}
 	r.write(0, "a", "b", "c")
-	r.run(flags...)
+	r.checkpointed("--hash-seed", "7")
 	r.checkCame("a", "b", "c")
-	if checkpoints := r.inspect("--state-dir", r.dir).Checkpoints; len(checkpoints) == 0 {
-		t.Fatal("no checkpoint was made: the test shows nothing")
-	}
 	exported, _ := r.must("", "export")
 
 	t.Run("with nothing brought along", func(t *testing.T) {

@@ -231,9 +231,9 @@ func TestStateOfAnInputThatShrank(t *testing.T) {
 }
 
 // checkpointed runs the processor until there is a checkpoint of one partition.
-func (r *remembering) checkpointed() {
+func (r *remembering) checkpointed(more ...string) {
 	r.t.Helper()
-	p := start(r.t, runArgs(r.brokers, r.in, r.out, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)
+	p := start(r.t, runArgs(r.brokers, r.in, r.out, append(more, "--state-dir", r.dir, "--checkpoint-interval", "20ms")...)...)
 	r.caughtUp(p)
 	for deadline := time.Now().Add(time.Minute); len(r.inspect("--state-dir", r.dir).Checkpoints) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
