@@ -50,11 +50,12 @@ func TestANamedPipeWithoutAWriter(t *testing.T) {
 	if err := shard.Close(); err != nil {
 		t.Error(err)
 	}
-	// Whoever waits for a writer gets one.
+	// Whoever waits for a writer, or is about to, gets one.
 	writer, err := os.OpenFile("pipe", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	nothingLeft(t, "a pipe that got its writer")
 	if err := writer.Close(); err != nil {
 		t.Error(err)
 	}

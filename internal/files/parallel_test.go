@@ -219,13 +219,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if _, err := run(t.Context(), t, cfg, out, r); err == nil || strings.Contains(err.Error(), "close") {
 			t.Errorf("%s: error %v, want the one there was", name, err)
 		}
-		for range 1000 {
-			if !strings.Contains(stacks(), "internal/files.(*Door)") {
-				return
-			}
-			runtime.Gosched()
-		}
-		t.Errorf("%s: this is left:\n%s", name, stacks())
+		nothingLeft(t, name)
 	}
 	f("an output that fails", true, func(*Config, *pipeline.Config) {}, failing{broken})
 	f("a policy", true, func(_ *Config, r *pipeline.Config) { r.Keys, r.OnInvalid = []string{"json:id"}, pipeline.Fail }, io.Discard)
@@ -275,6 +269,16 @@ type unwanted struct{ t *testing.T }
 func (u unwanted) Read([]byte) (int, error) {
 	u.t.Error("an input is read after the stream has broken off")
 	return 0, io.EOF
+}
+
+// nothingLeft waits until the goroutines of a filter are gone.
+func nothingLeft(t *testing.T, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); strings.Contains(stacks(), "internal/files.(*Door)"); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: this is left:\n%s", name, stacks())
+		}
+	}
 }
 
 func stacks() string {
