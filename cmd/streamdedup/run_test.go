@@ -15,6 +15,7 @@ import (
 // exec runs a command in this process.
 func exec(stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
+	args = append([]string{}, args...) // of nil cobra makes those of the tests
 	code = run(context.Background(), args, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
