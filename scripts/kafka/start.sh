@@ -119,9 +119,13 @@ format_storage() {
 launch() {
 	set -m # its own process group: Ctrl-C at a terminal must not reach the broker
 	nohup java "-Xmx$heap" -cp "$lib/*" kafka.Kafka "$1/server.properties" >"$1/broker.log" 2>&1 </dev/null &
-	echo $! >"$1/broker.pid"
+	local pid=$!
+	echo "$pid" >"$1/broker.pid"
 	set +m
 	disown
+	# Until it is Java the process is a copy of this script, which would be taken for a
+	# broker that has ended.
+	until broker_pid "$1" >/dev/null || ! kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
 }
 
 # cause HOME prints what a broker that ended says of why: its last exception, or its
