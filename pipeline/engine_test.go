@@ -44,10 +44,11 @@ func rules() Config {
 	}
 }
 
-// run runs an engine over a stream until all of it is committed.
+// run runs an engine over a stream until all of it is committed. One that makes no end of
+// it is ended by the time that `go test` gives all tests, which shows where it stands.
 func run(t *testing.T, s *stream, m *member, cfg EngineConfig) (*Engine, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	m.done = cancel
 	if cfg.Logger == nil {
@@ -58,9 +59,6 @@ func run(t *testing.T, s *stream, m *member, cfg EngineConfig) (*Engine, error) 
 		t.Fatal(err)
 	}
 	err = e.Run(ctx)
-	if ctx.Err() == context.DeadlineExceeded {
-		t.Fatal("the engine made no end of it")
-	}
 	if !m.closed {
 		t.Error("the engine did not close its session")
 	}

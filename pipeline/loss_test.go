@@ -107,18 +107,15 @@ type slowToFree struct {
 	made, closed atomic.Int32
 }
 
-// slowSet is given back only once it may.
+// slowSet is given back only once it may. An engine that waits for that waits for ever.
 type slowSet struct {
 	filter.Set
 	of *slowToFree
 }
 
 func (s slowSet) Close() error {
-	select {
-	case <-s.of.release:
-		s.of.closed.Add(1)
-	case <-time.After(10 * time.Second): // the engine waits for this, so nobody releases it
-	}
+	<-s.of.release
+	s.of.closed.Add(1)
 	return s.Set.Close()
 }
 
