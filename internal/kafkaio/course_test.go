@@ -220,7 +220,7 @@ func TestRestoreMovedBackBehindTheWindow(t *testing.T) {
 				r.judged(each * (i + 1))
 			}
 		}
-		r.session.trimmer.round(ctx(t))
+		r.trimmed(pipeline.Partition{Topic: s.cfg.In[0]})
 		if err := r.finish(); err != nil {
 			t.Fatal(err)
 		}

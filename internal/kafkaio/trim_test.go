@@ -32,23 +32,16 @@ func TestTrimLog(t *testing.T) {
 			r.judged(each * (i + 1)) // a change for each second at least
 		}
 		p := pipeline.Partition{Topic: s.cfg.In[0]}
-		before, err := r.session.logBounds(ctx(t), p)
+		r.trimmed(p)
+		log, err := r.session.logBounds(ctx(t), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.session.trimmer.round(ctx(t))
-		after, err := r.session.logBounds(ctx(t), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if after.start <= before.start || after.start >= after.stable {
-			t.Errorf("the changelog went from %+v to %+v", before, after)
-		}
-		first, _, err := r.session.changeAt(ctx(t), p, after.start, after.stable)
+		first, _, err := r.session.changeAt(ctx(t), p, log.start, log.stable)
 		if err != nil || first == nil {
 			t.Fatalf("the first change is %v, %v", first, err)
 		}
-		last, err := r.session.lastChange(ctx(t), p, after.start, after.stable)
+		last, err := r.session.lastChange(ctx(t), p, log.start, log.stable)
 		if err != nil || last == nil {
 			t.Fatalf("the last change is %v, %v", last, err)
 		}
@@ -78,6 +71,17 @@ func TestTrimLog(t *testing.T) {
 		}
 		same(t, s.output(s.cfg.Out), want)
 	})
+}
+
+// trimmed trims the changelog of a partition up to what is committed now.
+func (r *run) trimmed(p pipeline.Partition) {
+	r.t.Helper()
+	t := r.session.trimmer
+	t.close() // what comes by itself may be in the middle of it, or have been
+	t.mu.Lock()
+	t.parts[p].tried = false
+	t.mu.Unlock()
+	t.round(ctx(r.t))
 }
 
 // A changelog of which nothing is forgotten stays as it is.
