@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -55,13 +54,7 @@ func TestRefusals(t *testing.T) {
 func TestCreateTopics(t *testing.T) {
 	s := newScene(t, 3, nil, nil)
 	out, aside := s.out+"-made", s.out+"-aside"
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's own has ended
-		defer cancel()
-		if _, err := s.admin.DeleteTopics(ctx, out, aside); err != nil {
-			t.Error(err)
-		}
-	})
+	s.deleteAfter(out, aside)
 	s.out = out
 	for p := range int32(3) {
 		s.ids(p, "a", "b", "a")

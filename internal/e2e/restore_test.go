@@ -192,7 +192,6 @@ func (s *scene) remember(total int, begin time.Time) {
 	if _, err := s.admin.CreateTopic(s.ctx(), 1, -1, settings, topic); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _, _ = s.admin.DeleteTopic(s.ctx(), topic) })
 
 	writer, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {

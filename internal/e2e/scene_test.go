@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamdedup/streamdedup/internal/kafkaio"
 	"github.com/streamdedup/streamdedup/internal/kafkatest"
 )
 
@@ -80,6 +81,7 @@ func newSceneOn(t *testing.T, brokers []string, partitions int32, in, out settin
 		want: map[int32][]string{}, seen: map[int32]map[string]bool{},
 	}
 	s.group, s.keys = s.out, []string{"json:id"}
+	s.deleteAfter(kafkaio.ChangelogTopic(s.group, s.in))
 	s.flags = map[string]string{
 		"brokers": strings.Join(brokers, ","), "in": s.in, "out": s.out, "group": s.group, "instance": "a",
 		"window": "1h", "capacity": "100k", "fpr": "1e-6",
@@ -87,6 +89,17 @@ func newSceneOn(t *testing.T, brokers []string, partitions int32, in, out settin
 		"state-dir": t.TempDir(), "checkpoint-interval": "300ms",
 	}
 	return s
+}
+
+// deleteAfter deletes topics that a process makes.
+func (s *scene) deleteAfter(topics ...string) {
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's own has ended
+		defer cancel()
+		if _, err := s.admin.DeleteTopics(ctx, topics...); err != nil { // not where there is none
+			s.t.Error(err)
+		}
+	})
 }
 
 // run starts a processor of the stream. Each of more is a flag as name=value,

@@ -28,9 +28,7 @@ func newAcross(t *testing.T, partitions int32) *scene {
 	s := newScene(t, partitions, anyTime(), anyTime())
 	s.flags["scope"] = "topic"
 	between := kafkaio.RepartitionTopic(s.group, s.in)
-	t.Cleanup(func() {
-		_, _ = s.admin.DeleteTopics(t.Context(), between, kafkaio.ChangelogTopic(s.group, between))
-	})
+	s.deleteAfter(between, kafkaio.ChangelogTopic(s.group, between))
 	return s
 }
 
