@@ -26,10 +26,10 @@ func put(t *testing.T, brokers []string, topic string, values ...string) {
 }
 
 // open leaves a transaction of one record open in partition 0 of a topic, and
-// returns what ends it.
+// returns what ends it: the broker does not, however long the test takes.
 func open(t *testing.T, brokers []string, topic, value string) func(kgo.TransactionEndTry) {
 	t.Helper()
-	cl := client(t, brokers, kgo.TransactionalID(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	cl := client(t, brokers, kgo.TransactionalID(topic), kgo.TransactionTimeout(10*time.Minute), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err := cl.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
