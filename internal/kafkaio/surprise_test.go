@@ -359,6 +359,9 @@ func TestOpenKnowsPartitionsThatHaveNotBegun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if len(polled.Assigned) == 0 {
+				first.session.Release() // which they wait for
+			}
 			return len(polled.Assigned) > 0
 		})
 		log := s.logged()
