@@ -108,11 +108,18 @@ func (t internalTopic) fit(ctx context.Context, adm *kadm.Client, has int32, fix
 	if err == nil {
 		err = answers.Error()
 	}
+	if errors.Is(err, kerr.InvalidPartitions) {
+		err = nil // another instance may have been faster
+	}
+	var detail kadm.TopicDetail
 	if err == nil {
-		_, err = awaitTopic(ctx, adm, t.name, t.partitions)
+		detail, err = awaitTopic(ctx, adm, t.name, t.partitions)
 	}
 	if err != nil {
 		return fmt.Errorf("add partitions to %s %q, up to %d: %w", t.what, t.name, t.partitions, err)
+	}
+	if now := int32(len(detail.Partitions)); now != t.partitions {
+		return t.fit(ctx, adm, now, fix)
 	}
 	if t.grown != nil {
 		t.grown(has)
