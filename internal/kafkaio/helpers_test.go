@@ -321,7 +321,7 @@ func (s *scene) caughtUp() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		got, err := fetchOffsets(ctx, cl, s.cfg.Group)
+		got, err := fetchOffsets(ctx, cl, s.cfg.Group, s.cfg.In...)
 		for p, end := range e.ends {
 			if err != nil || got.of(pipeline.Partition{Topic: s.cfg.In[0], Number: p}).next < end {
 				return false

@@ -49,7 +49,7 @@ func (o offsets) unknown(parts []pipeline.Partition) error {
 func (s *Session) committed(ctx context.Context, of ...pipeline.Partition) (got offsets, err error) {
 	ctx = s.warn.aloud(ctx, "cannot read the group's offsets yet, trying again", "group", s.cfg.Group)
 	err = persist(ctx, func() error {
-		if got, err = fetchOffsets(ctx, s.admin, s.cfg.Group); err == nil {
+		if got, err = fetchOffsets(ctx, s.admin, s.cfg.Group, topicsOf(of)...); err == nil {
 			err = got.unknown(of)
 		}
 		return err
@@ -60,24 +60,41 @@ func (s *Session) committed(ctx context.Context, of ...pipeline.Partition) (got 
 	return got, nil
 }
 
-// errUnnamed is why an answer with offsets says nothing of any partition.
+// topicsOf are the topics of some partitions.
+func topicsOf(parts []pipeline.Partition) []string {
+	topics := make([]string, len(parts))
+	for i, p := range parts {
+		topics[i] = p.Topic
+	}
+	return topics
+}
+
+// errUnnamed is why an answer with offsets says nothing of a topic.
 var errUnnamed = errors.New("the brokers named a topic by its ID, and its name could not be asked for")
 
 // groupOffsets asks for all offsets of a group. From version 10 on the answer names
 // topics by their IDs, and the client asks for the names by itself. Where that fails it
 // gives the answer without an error, and without the topic: as if the group had no offset
-// there, which would begin it anew.
-func groupOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
+// there, which would begin it anew. So one of these topics that is missing from such an
+// answer is an error; a topic is named with all its partitions, or not at all.
+func groupOffsets(ctx context.Context, adm *kadm.Client, group string, of ...string) (kadm.OffsetResponses, error) {
 	resp, err := adm.FetchOffsets(ctx, group)
-	if _, unnamed := resp[""]; err == nil && unnamed {
-		return nil, errUnnamed
+	if _, unnamed := resp[""]; err != nil || !unnamed {
+		return resp, err
 	}
-	return resp, err
+	for _, topic := range of {
+		if _, named := resp[topic]; !named {
+			return nil, errUnnamed
+		}
+	}
+	delete(resp, "")
+	return resp, nil
 }
 
-// fetchOffsets asks once. What is not known of one partition is said with it.
-func fetchOffsets(ctx context.Context, cl *kgo.Client, group string) (offsets, error) {
-	resp, err := groupOffsets(kadm.RequireStable(ctx), kadm.NewClient(cl), group)
+// fetchOffsets asks once, for these topics at least. What is not known of one partition
+// is said with it.
+func fetchOffsets(ctx context.Context, cl *kgo.Client, group string, of ...string) (offsets, error) {
+	resp, err := groupOffsets(kadm.RequireStable(ctx), kadm.NewClient(cl), group, of...)
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,13 @@ func checkScope(ctx context.Context, cfg Config, cl *kgo.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.TxnTimeout)
 	defer cancel()
+	others := make([]string, len(cfg.In))
+	for i, in := range cfg.In {
+		others[i] = other(in)
+	}
 	var got kadm.OffsetResponses
 	err := persist(ctx, func() (err error) {
-		got, err = groupOffsets(ctx, adm, group)
+		got, err = groupOffsets(ctx, adm, group, others...)
 		if errors.Is(err, kerr.GroupIDNotFound) {
 			return nil
 		}
@@ -42,8 +46,7 @@ func checkScope(ctx context.Context, cfg Config, cl *kgo.Client) error {
 	if err != nil {
 		return fmt.Errorf("fetch the offsets of group %q: %w", group, err)
 	}
-	for _, in := range cfg.In {
-		topic := other(in)
+	for _, topic := range others {
 		for number, at := range got[topic] {
 			if at.At >= 0 {
 				return hinted("go back to --scope "+was.String()+", or begin anew under another --group",

@@ -67,7 +67,7 @@ func (v *surveyor) ask(ctx context.Context) (*pipeline.Survey, error) {
 	s := v.session
 	adm := kadm.NewClient(s.admin)
 	// The ends last: rather something is left to read than nothing.
-	offsets, err := groupOffsets(ctx, adm, s.cfg.Group)
+	offsets, err := groupOffsets(ctx, adm, s.cfg.Group, s.cfg.In...)
 	if err != nil {
 		return nil, err
 	}
