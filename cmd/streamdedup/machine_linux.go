@@ -53,11 +53,14 @@ func field(text []byte, name string) (n uint64, known bool) {
 }
 
 // groupFiles names the files of a control group of one version.
-type groupFiles struct{ base, limit, used, cached string }
+type groupFiles struct {
+	base, limit, used string
+	cached            []string // what of used is only cached, in memory.stat
+}
 
 var (
-	groupFiles1 = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
-	groupFiles2 = groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+	groupFiles1 = groupFiles{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"}}
+	groupFiles2 = groupFiles{"sys/fs/cgroup", "memory.max", "memory.current", []string{"inactive_file", "active_file"}}
 )
 
 // groupLimit is the least memory limit of our control group and those around it, of
@@ -82,8 +85,10 @@ func groupFree(root fs.FS) uint64 {
 			return
 		}
 		if text, err := fs.ReadFile(root, path.Join(dir, "memory.stat")); err == nil {
-			cached, _ := field(text, files.cached)
-			used -= min(used, cached)
+			for _, name := range files.cached {
+				cached, _ := field(text, name)
+				used -= min(used, cached)
+			}
 		}
 		free = min(free, limit-min(limit, used))
 	})

@@ -60,12 +60,12 @@ func TestGroupFreeIsTheLeastOfAllAround(t *testing.T) {
 	f(30, map[string]string{
 		self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "100\n", "sys/fs/cgroup/a/b/memory.current": "60\n",
 		"sys/fs/cgroup/a/memory.max": "100\n", "sys/fs/cgroup/a/memory.current": "90\n",
-		"sys/fs/cgroup/a/memory.stat": "anon 5\nfile 25\ninactive_file 20\n",
+		"sys/fs/cgroup/a/memory.stat": "anon 5\nfile 25\ninactive_file 13\nactive_file 7\n",
 	})
 	f(0, map[string]string{self: "0::/\n", "sys/fs/cgroup/memory.max": "100\n", "sys/fs/cgroup/memory.current": "101\n"})
 	f(90, map[string]string{
 		self: "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "100\n",
-		"sys/fs/cgroup/memory/memory.usage_in_bytes": "40\n", "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 30\n",
+		"sys/fs/cgroup/memory/memory.usage_in_bytes": "40\n", "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 28\ntotal_active_file 2\n",
 	})
 }
 
