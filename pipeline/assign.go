@@ -25,17 +25,47 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 		e.lose(a.Partition)
 		p := &part{name: a.Partition, assignment: a.Epoch, epoch: a.Epoch, worker: e.leastLoaded()}
 		e.parts[a.Partition] = p
-		rules := e.cfg.Rules
-		rules.NewSet = after(e.freed, p.worker.firstTouch(rules.NewSet))
-		p.cancel = e.restores.start(ctx, a, func(ctx context.Context) (Restored, error) {
-			return e.restorer.Restore(ctx, a.Partition, builder{rules, a.Partition})
-		})
+		e.restore(ctx, p, 0)
 	}
 	for _, s := range polled.Stopped {
 		if p := e.parts[s.Partition]; p != nil && p.halted == nil {
 			e.halt(p, s)
 		}
 	}
+}
+
+// restore is what the restore of a partition made, unless it failed: Let is to be closed once that is
+// not the restore's any more.
+type restore struct {
+	Restored
+	let chan struct{}
+}
+
+// roomPause is how long a partition waits before it asks again whether there is room for
+// its filter: others must end first.
+const roomPause = time.Second
+
+// restore begins to restore p, beside the engine, after a pause.
+func (e *Engine) restore(ctx context.Context, p *part, pause time.Duration) {
+	rules, let := e.cfg.Rules, make(chan struct{})
+	rules.NewSet = after(e.freed, p.worker.firstTouch(rules.NewSet))
+	p.let = let
+	p.cancel = e.restores.start(ctx, Assigned{p.name, p.assignment}, func(ctx context.Context) (restore, error) {
+		made := false
+		defer func() {
+			if !made {
+				close(let)
+			}
+		}()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return restore{}, ctx.Err()
+		}
+		is, err := e.restorer.Restore(ctx, p.name, builder{rules, p.name})
+		made = err == nil
+		return restore{is, let}, err
+	})
 }
 
 // leastLoaded is the worker with the fewest partitions.
@@ -84,24 +114,31 @@ func (e *Engine) drop(name Partition) {
 func (e *Engine) free(p *part) {
 	p.cancel()
 	e.forgetCopy(p)
-	if p.shard != nil {
-		e.close(p.name, p.shard)
+	if p.shard == nil {
+		e.frees(func() { <-p.let })
+		return
 	}
+	e.frees(func() { e.close(p.name, p.shard) })
 }
 
-// close gives the memory of a shard back that nobody uses any more, in a goroutine of its
-// own: the system takes most of a second for 8 GiB, and the other partitions go on
-// meanwhile. It does one shard after the other; e.freed says when it has done the last.
-func (e *Engine) close(name Partition, s *Shard) {
+// frees does what gives memory back in a goroutine of its own: the system takes most of
+// a second for 8 GiB, and the other partitions go on meanwhile. It does one after the
+// other; e.freed says when it has done the last.
+func (e *Engine) frees(giveBack func()) {
 	before, done := e.freed, make(chan struct{})
 	e.freed = done
 	go func() {
 		defer close(done)
 		<-before
-		if err := s.Close(); err != nil {
-			e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
-		}
+		giveBack()
 	}()
+}
+
+// close gives the memory of a shard back that nobody uses any more.
+func (e *Engine) close(name Partition, s *Shard) {
+	if err := s.Close(); err != nil {
+		e.cfg.Logger.Warn("cannot give back the memory of a shard", "partition", name.String(), "error", err)
+	}
 }
 
 // after is newSet once the memory was given back that was on its way when the partition
@@ -122,9 +159,13 @@ func (e *Engine) adopt(ctx context.Context) error {
 		}
 		p := e.parts[r.assigned.Partition]
 		if p == nil || p.assignment != r.assigned.Epoch || p.shard != nil {
-			// Lost meanwhile. What it would have been is another's to know.
+			// Lost meanwhile. What it would have been is another's to know; e.freed
+			// waits for its memory already.
 			if r.err == nil {
-				e.close(r.assigned.Partition, r.is.Shard)
+				go func() {
+					defer close(r.is.let)
+					e.close(r.assigned.Partition, r.is.Shard)
+				}()
 			}
 			continue
 		}
@@ -133,6 +174,12 @@ func (e *Engine) adopt(ctx context.Context) error {
 		}
 		if errors.Is(r.err, ErrNotOurs) {
 			continue // the session will say so, too
+		}
+		if errors.Is(r.err, ErrNoRoom) {
+			e.cfg.Logger.Error("a partition waits for memory, the others go on: more instances or a smaller plan would help",
+				"partition", p.name.String(), "error", r.err)
+			e.restore(ctx, p, roomPause)
+			continue
 		}
 		if r.err != nil {
 			return failed("restore", p.name, r.err, e.cfg.Logger)

@@ -84,7 +84,7 @@ type Engine struct {
 	parts    map[Partition]*part
 	totals   Counts
 	settled  [Lost + 1]uint64
-	restores beside[Restored]
+	restores beside[restore]
 	open     cycle
 	flying   []flight      // batches that are not delivered yet, in the order of reading
 	away     int           // how many of them, the last ones, workers still have
@@ -110,6 +110,7 @@ type part struct {
 	bytes      uint64
 	slabs      int                // as last said
 	cancel     context.CancelFunc // of the restore
+	let        chan struct{}      // closed when the restore has no memory any more
 	logged     int64              // where its changelog ends
 	// checkpointed is when the last checkpoint began, checkpointNext where the
 	// partition was at its end.
@@ -147,15 +148,16 @@ func (e *Engine) Run(ctx context.Context) (err error) {
 			e.cfg.Logger.Warn("a worker is not pinned", "error", w.pinned)
 		}
 	}
-	e.restores = newBeside[Restored]()
+	e.restores = newBeside[restore]()
 	defer func() {
 		e.discard()
 		for p := range e.parts {
 			e.drop(p)
 		}
-		e.restores.wait(func(made Restored) {
+		e.restores.wait(func(made restore) {
 			if made.Shard != nil {
 				_ = made.Shard.Close() // nobody is left to tell: the process ends
+				close(made.let)
 			}
 		})
 		<-e.freed

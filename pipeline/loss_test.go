@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -261,5 +262,96 @@ func TestStopOfASourceInAnAbortedCycle(t *testing.T) {
 	checkOutput(t, s, map[Partition][]int64{p0: want, p1: want})
 	if !failed {
 		t.Error("no cycle failed: the test shows nothing")
+	}
+}
+
+// A restore that was told to give up may have its memory for a while longer. The next one
+// of its partition waits for that: there may be no room for both.
+func TestARestoreThatGivesUpHoldsNoMemoryBesideTheNext(t *testing.T) {
+	s := newStream(1)
+	s.add(0, "a", epoch0)
+	alive, calls := &slowToFree{release: make(chan struct{})}, atomic.Int32{}
+	close(alive.release)
+	entered, lost, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	cfg := engineConfig()
+	newSet := cfg.Rules.NewSet
+	cfg.Rules.NewSet = func() (filter.Set, error) {
+		switch calls.Add(1) {
+		case 1:
+			close(entered)
+			<-lost
+			select {
+			case <-second:
+			case <-time.After(100 * time.Millisecond): // the next one waits, as it should
+			}
+		case 2:
+			close(second)
+			if alive.closed.Load() != 1 {
+				t.Error("a memory was made before that of the restore that was given up was given back")
+			}
+		}
+		set, err := newSet()
+		return slowSet{set, alive}, err
+	}
+	m := newMember(s, 1, 10, nil)
+	var once sync.Once
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		select {
+		case <-entered:
+			once.Do(func() {
+				m.announce = append(m.announce, p0)
+				polled = Polled{Lost: []Partition{p0}}
+			})
+		default:
+		}
+		if len(polled.Assigned) > 0 && calls.Load() > 0 {
+			close(lost)
+		}
+		return polled
+	}
+	if _, err := run(t, s, m, cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkOutput(t, s, map[Partition][]int64{p0: {0}})
+	if made, closed := calls.Load(), alive.closed.Load(); made != 2 || closed != 2 {
+		t.Errorf("%d memories were made, %d given back, want 2", made, closed)
+	}
+}
+
+// A partition for whose filter there is no memory waits, and the others go on. It is read
+// once there is.
+func TestAPartitionWaitsForMemory(t *testing.T) {
+	s := newStream(2)
+	var want []int64
+	for i := range 100 {
+		s.add(0, fmt.Sprint(i), epoch0)
+		s.add(1, fmt.Sprint(i), epoch0)
+		want = append(want, int64(i))
+	}
+	p1 := Partition{"in", 1}
+	var made, refused atomic.Int32
+	var room atomic.Bool
+	cfg := engineConfig()
+	newSet := cfg.Rules.NewSet
+	cfg.Rules.NewSet = func() (filter.Set, error) {
+		if made.Add(1) > 1 && !room.Load() {
+			refused.Add(1)
+			return nil, fmt.Errorf("%w: a test", ErrNoRoom)
+		}
+		return newSet()
+	}
+	m := newMember(s, 1, 10, nil)
+	m.poll = func(_ context.Context, polled Polled) Polled {
+		if len(s.out[p0]) == 100 || len(s.out[p1]) == 100 {
+			room.Store(true)
+		}
+		return polled
+	}
+	if _, err := run(t, s, m, cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkOutput(t, s, map[Partition][]int64{p0: want, p1: want})
+	if refused.Load() == 0 {
+		t.Error("there was room at once: the test has lost its fault")
 	}
 }

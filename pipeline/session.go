@@ -117,8 +117,9 @@ type Restorer interface {
 	// goes on there. It is called in a goroutine of its own, for several
 	// partitions at once, and returns early when ctx ends. It builds the shard
 	// with b, and gives up with an error that says what to do when state should
-	// exist and does not. An error ends the engine, except for [ErrNotOurs]; its
-	// text names the partition where it is about one.
+	// exist and does not. An error ends the engine, except for [ErrNotOurs], and
+	// for [ErrNoRoom], after which it is called again; its text names the partition
+	// where it is about one.
 	Restore(ctx context.Context, p Partition, b Builder) (Restored, error)
 }
 
@@ -154,6 +155,9 @@ var (
 	// ErrNotOurs is returned by a [Restorer] for a partition that was taken away
 	// while it was restored. The session says the same, in this poll or a later one.
 	ErrNotOurs = errors.New("the partition is not ours any more")
+	// ErrNoRoom is returned by NewSet of a [Config] where there is no memory for one
+	// set more. The partition waits until there is, and the others go on.
+	ErrNoRoom = errors.New("no memory for a filter")
 	// ErrFenced is returned when another process took over this one's identity.
 	ErrFenced = errors.New("fenced by another process")
 )

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
@@ -70,7 +71,8 @@ func (t *tooLarge) Hint() string {
 const sharedHint = "instances of a group share the partitions: more partitions on more instances take less memory each"
 
 // whereThereIsRoom makes sets of so many bytes while free, the memory that is left, has
-// them. The system would end the process for one more, with all that it holds.
+// them. The system would end the process for one more, with all that it holds; so its
+// partition waits.
 func whereThereIsRoom(bytes uint64, free func() (uint64, bool), newSet func() (filter.Set, error)) func() (filter.Set, error) {
 	r := &room{free: free}
 	return func() (filter.Set, error) {
@@ -100,8 +102,7 @@ func (r *room) take(bytes uint64) error {
 		r.left, r.known = r.free()
 	}
 	if r.known && r.left < bytes {
-		return withHint(fmt.Errorf("its filter takes %s, and this machine has %s left", sizing.FormatBytes(bytes), sizing.FormatBytes(r.left)),
-			sharedHint+"\n`streamdedup size` shows what a plan takes")
+		return fmt.Errorf("%w: it takes %s, and this machine has %s left", pipeline.ErrNoRoom, sizing.FormatBytes(bytes), sizing.FormatBytes(r.left))
 	}
 	r.left -= min(r.left, bytes)
 	r.making++

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/streamdedup/streamdedup/filter"
+	"github.com/streamdedup/streamdedup/pipeline"
 	"github.com/streamdedup/streamdedup/sizing"
 )
 
@@ -123,8 +124,8 @@ func TestOutgrowsTellsAPlanThatFitsUntilItGrows(t *testing.T) {
 	}
 }
 
-// One partition more than there is memory for is refused: the system would end the
-// process, and with it those that have their place.
+// One partition more than there is memory for waits: the system would end the process, and
+// with it those that have their place.
 func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 	left, known, made := uint64(25), true, 0
 	newSet := whereThereIsRoom(10, func() (uint64, bool) { return left, known }, func() (filter.Set, error) {
@@ -138,13 +139,42 @@ func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 		}
 	}
 	_, err := newSet()
-	if hinted := (hinter)(nil); err == nil || made != 2 || !strings.Contains(err.Error(), "takes 10 bytes, and this machine has 5 bytes left") ||
-		!errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "instances of a group share the partitions") {
+	if !errors.Is(err, pipeline.ErrNoRoom) || made != 2 || !strings.Contains(err.Error(), "takes 10 bytes, and this machine has 5 bytes left") {
 		t.Errorf("without: %v, %d made", err, made)
 	}
 	known = false
 	if _, err := newSet(); err != nil || made != 3 {
 		t.Errorf("where nobody knows: %v, %d made", err, made)
+	}
+}
+
+// What a set is about to take is not free for those that are made meanwhile.
+func TestSetsThatAreMadeAtOnceShareTheRoom(t *testing.T) {
+	making, made := make(chan struct{}), make(chan struct{})
+	first := true
+	newSet := whereThereIsRoom(10, func() (uint64, bool) { return 15, true }, func() (filter.Set, error) {
+		if first {
+			first = false
+			close(making)
+			<-made
+		}
+		return nil, nil
+	})
+	done := make(chan error)
+	go func() {
+		_, err := newSet()
+		done <- err
+	}()
+	<-making
+	if _, err := newSet(); !errors.Is(err, pipeline.ErrNoRoom) || !strings.Contains(err.Error(), "has 5 bytes left") {
+		t.Errorf("a second one beside the first: %v", err)
+	}
+	close(made)
+	if err := <-done; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if _, err := newSet(); err != nil {
+		t.Errorf("after it, where as much is left as before: %v", err)
 	}
 }
 

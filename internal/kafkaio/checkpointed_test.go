@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/streamdedup/streamdedup/filter"
 	"github.com/streamdedup/streamdedup/pipeline"
 )
 
@@ -50,6 +51,35 @@ func TestCheckpointOfALostEnd(t *testing.T) {
 		same(t, s.output(s.cfg.Out), s.wanted())
 		if heard.line("level=WARN", "a checkpoint is of no use", "the changelog goes on") == "" {
 			t.Errorf("nothing is said of it:\n%s", &heard.text)
+		}
+	})
+}
+
+// That there is no room for a filter is not the checkpoint's fault: it is what the
+// partition begins with once there is.
+func TestCheckpointWaitsForRoom(t *testing.T) {
+	everyBroker(t, func(t *testing.T, brokers []string) {
+		s := newScene(t, brokers, 1)
+		s.checkpoints = newShelf()
+		s.unique(100)
+		r := s.start()
+		r.judged(100)
+		until(t, "there is a checkpoint", func() bool { return s.checkpoints.at(pipeline.Partition{Topic: s.cfg.In[0]}) == 100 })
+		if err := r.finish(); err != nil {
+			t.Fatal(err)
+		}
+		opened, refused, newSet := s.checkpoints.opened, 0, s.rules.NewSet
+		s.rules.NewSet = func() (filter.Set, error) {
+			if refused++; refused == 1 {
+				return nil, pipeline.ErrNoRoom
+			}
+			return newSet()
+		}
+		heard := s.listen()
+		s.repeats(100)
+		same(t, s.output(s.cfg.Out), s.wanted())
+		if heard.line("level=ERROR", "a partition waits for memory") == "" || heard.line("of no use") != "" || s.checkpoints.opened != opened+1 {
+			t.Errorf("the checkpoint was opened %d times:\n%s", s.checkpoints.opened-opened, &heard.text)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func (m *memory) open(ctx context.Context) (err error) {
 			if err == nil {
 				err = m.load(file)
 			}
-			if err == nil || ctx.Err() != nil {
+			if err == nil || ctx.Err() != nil || errors.Is(err, pipeline.ErrNoRoom) {
 				return err
 			}
 			r.session.log.Warn("a checkpoint is of no use: restoring from an older one, or from the changelog instead", "partition", m.partition.String(), "file", file.Name(), "error", err)
