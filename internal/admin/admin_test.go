@@ -185,7 +185,7 @@ func TestMetricsBeforeThereIsAnEngine(t *testing.T) {
 	if code, body := get(t, h, "/metrics", here); code != http.StatusOK || !strings.Contains(body, `streamdedup_records_total{verdict="unique"} 0`) {
 		t.Errorf("status %d, want 200 and counts of zero:\n%s", code, body)
 	}
-	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "no partition is assigned to this process yet\n" {
+	if code, body := get(t, h, "/readyz", here); code != http.StatusServiceUnavailable || body != "no partition is assigned to this process yet; a member that died keeps its own until its session is over (--session-timeout)\n" {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
 	if code, _ := get(t, h, "/healthz", here); code != http.StatusOK {

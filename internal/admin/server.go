@@ -108,7 +108,7 @@ func local(next http.HandlerFunc) http.HandlerFunc {
 // unready is what must still happen before all partitions give verdicts, or "".
 func unready(s *pipeline.Snapshot, progress map[pipeline.Partition]float64) string {
 	if s == nil || len(s.Partitions) == 0 {
-		return "no partition is assigned to this process yet"
+		return "no partition is assigned to this process yet; a member that died keeps its own until its session is over (--session-timeout)"
 	}
 	var restoring []string
 	for i := range s.Partitions {

@@ -27,6 +27,7 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	polled := pipeline.Polled{Lost: s.pending}
 	s.pending = nil
 	s.news(&polled)
+	s.admission()
 	if err := errors.Join(s.fit(polled.Assigned), s.watcher.found()); err != nil {
 		return polled, err
 	}
@@ -51,6 +52,26 @@ func (s *Session) Poll(ctx context.Context, wait time.Duration) (pipeline.Polled
 	}
 	s.readLarge(ctx, now, &polled)
 	return polled, nil
+}
+
+// admissionPatience is how long a group that has no dead member takes at most.
+const admissionPatience = 5 * time.Second
+
+// admission says, once, that the group has not answered yet: nothing else would show
+// why nothing is read.
+func (s *Session) admission() {
+	m := s.member.Load()
+	if m.polled.IsZero() {
+		m.polled = time.Now()
+	}
+	if m.admitted || time.Since(m.polled) < admissionPatience {
+		return
+	}
+	m.admitted = true
+	if _, generation := m.client.GroupMetadata(); generation < 0 {
+		s.log.Info("the group has not admitted us yet: a member that died keeps its place, and its partitions, until its session is over",
+			"group", s.cfg.Group, "session_timeout", s.cfg.SessionTimeout)
+	}
 }
 
 // fit is an error when a partition is assigned that the input did not have at the

@@ -53,6 +53,10 @@ type member struct {
 	*membership
 	client   *kgo.Client
 	delivery delivery
+	// polled is when it was first polled, and admitted that the group's answer to its
+	// joining is known, or was said to be missing.
+	polled   time.Time
+	admitted bool
 }
 
 // Open checks brokers and topics, ends what a predecessor left open, and joins
@@ -168,9 +172,30 @@ func (s *Session) Close(ctx context.Context, leave bool) error {
 	s.closeCycle() // a callback may wait for it
 	m := s.member.Load()
 	id, _ := m.client.GroupMetadata()
-	m.client.CloseAllowingRebalance()
+	if !depart(ctx, m.client) {
+		s.log.Warn("going without the group's answer to our joining: it finds out by the end of our session", "group", s.cfg.Group,
+			"session_timeout", s.cfg.SessionTimeout)
+		return nil
+	}
 	if !leave || id == "" {
 		return nil
 	}
 	return s.leave(ctx, id)
+}
+
+// depart closes a member's client. That waits for the group's answer where the client is
+// joining, which is as long as a member that died keeps its place: false says that ctx
+// ended before.
+func depart(ctx context.Context, client *kgo.Client) bool {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		client.CloseAllowingRebalance()
+	}()
+	select {
+	case <-closed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
