@@ -257,8 +257,8 @@ func (r EngineReport) writePauses(w io.Writer, labels []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "shard\tp50 us\tp99 us\tp99.9 us\tlongest step ms\twhich is a\trotations\tgenerations measured")
 	row := func(label string, x ShardResult) {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t%s\t%d\t%.2f\n", label, x.BatchP50NS/1e3, x.BatchP99NS/1e3,
-			x.BatchP999NS/1e3, x.LongestStepNS/1e6, x.LongestStep, x.Rotations, x.ShardGenerations)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%d\t%.2f\n", label, x.batchTime(x.BatchP50NS), x.batchTime(x.BatchP99NS),
+			x.batchTime(x.BatchP999NS), x.LongestStepNS/1e6, x.LongestStep, x.Rotations, x.ShardGenerations)
 	}
 	longest, machine := 0.0, 0.0
 	for i, x := range r.Results {
@@ -288,6 +288,14 @@ func (x ShardResult) shardTime() string {
 		return ""
 	}
 	return fmt.Sprintf("%.1f", x.ShardNSPerEvent)
+}
+
+// batchTime is a time of a batch in microseconds, or nothing where there were too few.
+func (x ShardResult) batchTime(ns float64) string {
+	if x.ShardEvents < fewEvents {
+		return ""
+	}
+	return fmt.Sprintf("%.0f", ns/1e3)
 }
 
 // times is how many times as fast, or nothing.

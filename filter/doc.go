@@ -36,7 +36,7 @@
 // of eight rotations ago left it. The stamp of a line says at which rotation it
 // was last cleaned of such bits. A look-up masks what has expired since; an
 // addition cleans its lines; and every rotation owes the cleaning of one line in
-// 200, wherever they are, which later calls pay in small steps. So a rotation
+// 128, wherever they are, which later calls pay in small steps. So a rotation
 // takes no time, and no stamp grows so old that its eight bits would wrap.
 //
 // # Without a window

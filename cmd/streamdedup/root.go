@@ -26,7 +26,8 @@ func newRootCmd(a *app) *cobra.Command {
 
 What was seen is remembered for a window of time in a few bytes an event, sized
 by a calculator. A first copy is withheld only by a false positive, at most the
-share you allow; a second copy inside the window never passes.
+share you allow; a second copy inside the window passes only where the filter was
+full, and is counted.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage.`,
 	}

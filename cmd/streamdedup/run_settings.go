@@ -112,7 +112,7 @@ func (s *runSettings) bind(fs *pflag.FlagSet) {
 		add(fs, &s.warmUp, "warm-up", "what is read again where the changelog does not say what was learned: input or none")
 	fs.StringVar(&s.stateDir, "state-dir", s.stateDir, "`FOLDER` for checkpoints, which make a restart fast, or off; what must not be lost is in Kafka")
 	durationFlag.add(fs, &s.checkpointInterval, "checkpoint-interval", "time between two checkpoints of a partition")
-	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own (default false)")
+	fs.BoolVar(&s.fixTopics, "fix-topics", false, "correct the settings of the changelog and other topics of our own, and add the partitions that the input got (default false)")
 	deliveryFlag.add(fs, &s.delivery, "delivery", "exactly-once, or at-least-once: no transactions, and a crash or a failed write may write records again")
 	durationFlag.add(fs, &s.commitInterval, "commit-interval", "time between commits, which is the latency of the output")
 	protocolFlag.add(fs, &s.groupProtocol, "group-protocol", "of the group: classic, or consumer (KIP-848), with which a process that died is waited for as long as the brokers say")
