@@ -94,6 +94,29 @@ func TestEveryCheckShows(t *testing.T) {
 	}
 }
 
+// A commit may come in the middle of a scrape. Whoever sees its counts sees what is wrong
+// with them, too.
+func TestHealthIsNotFromBeforeTheCounts(t *testing.T) {
+	t.Parallel()
+	m, asked := NewMetrics(), 0
+	m.Watch(Source{Snapshot: func() *pipeline.Snapshot {
+		s := &pipeline.Snapshot{}
+		if asked++; asked > 1 {
+			s.Counts = pipeline.Counts{In: 100, Verdicts: [4]uint64{0, 0, 100}}
+			m.recent.add(time.Now(), &s.Counts)
+		}
+		return s
+	}})
+	_, body := get(t, handler("", m), "/metrics", here)
+	if asked < 2 {
+		t.Fatal("a scrape looks once: the test has lost its fault")
+	}
+	counted := strings.Contains(body, "\nstreamdedup_records_total{verdict=\"missing\"} 100\n")
+	if warned := strings.Contains(body, "\nstreamdedup_health_warning{check=\"no_id\"} 1\n"); counted && !warned {
+		t.Error("records without an ID are counted, and no check has found them")
+	}
+}
+
 // A window that is known, but for what came while the filter was full, is said to be
 // that: since the start, which is as far as the count goes.
 func TestHealthzCountsWhatWasNotLearned(t *testing.T) {

@@ -189,7 +189,9 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	c.metrics.collectHealth(to)
+	// Last, so that in a scrape that has the counts of a commit the health is not from
+	// before it.
+	defer c.metrics.collectHealth(to)
 	source := c.metrics.source.Load()
 	if source == nil {
 		source = &Source{Snapshot: func() *pipeline.Snapshot { return &pipeline.Snapshot{} }}
