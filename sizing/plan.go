@@ -90,7 +90,7 @@ func ForMemory(w Workload, bytes uint64) (Plan, error) {
 		return Plan{}, err
 	}
 	if best.Bytes > bytes {
-		return Plan{}, fmt.Errorf("plan for %d bytes: the smallest filters for %d partitions take %d bytes", bytes, w.Partitions, best.Bytes)
+		return Plan{}, fmt.Errorf("plan for %d bytes: the smallest filters for %s take %d bytes", bytes, partitionCount(w.Partitions), best.Bytes)
 	}
 	// More elements never take less, so halving the range between what fits and
 	// what does not finds the border. What cannot be planned at all does not fit.
@@ -193,4 +193,11 @@ func (p Plan) FalsePositivesPerDay() float64 {
 	const day = 24 * 60 * 60
 	average := uint64(math.Ceil(float64(p.Elements) / float64(p.Workload.Partitions)))
 	return p.RatePerSecond() * day * p.model().FPR(average)
+}
+
+func partitionCount(n int) string {
+	if n == 1 {
+		return "1 partition"
+	}
+	return fmt.Sprintf("%d partitions", n)
 }

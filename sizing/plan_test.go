@@ -252,7 +252,7 @@ func TestForMemory_Refuses(t *testing.T) {
 			}
 		}
 	}
-	f(func(*Workload) {}, 0, "smallest filters for 1 partitions take 4096 bytes")
+	f(func(*Workload) {}, 0, "smallest filters for 1 partition take 4096 bytes")
 	f(func(w *Workload) { w.Partitions = 10 }, 40_959, "smallest filters for 10 partitions take 40960 bytes")
 	f(func(w *Workload) { w.Elements = 5; w.FPR = 2 }, 1<<20, "Elements is 5", "FPR is 2")
 	f(func(w *Workload) { w.Rate = 5 }, 1<<20, "Rate is 5")

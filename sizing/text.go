@@ -143,8 +143,12 @@ func (r Report) writeRun(w io.Writer, d Details) {
 	}
 	fmt.Fprintf(w, "This plan: %s\n  %s\n", room(r.Peak, r.Skew, r.Partitions), command(r.RunFlags))
 	if d := r.RunDefaults; d != nil {
-		fmt.Fprintf(w, "\nWith the default peak and skew: %s\n  %s, %.3g times as much\n  %s\n",
-			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), command(d.RunFlags))
+		less := ""
+		if d.Bytes < r.Bytes {
+			less = ": full before the peak and skew above"
+		}
+		fmt.Fprintf(w, "\nWith the default peak and skew: %s\n  %s, %.3g times as much%s\n  %s\n",
+			room(d.Peak, d.Skew, r.Partitions), FormatBytes(d.Bytes), float64(d.Bytes)/float64(r.Bytes), less, command(d.RunFlags))
 	}
 	if d.AnyPartitions {
 		fmt.Fprintln(w, "\nThis is for a topic of one partition: give --partitions for yours.")

@@ -105,6 +105,8 @@ func (m *memorySettings) solve(w sizing.Workload) (plan sizing.Plan, err error) 
 	switch {
 	case err != nil && m.rate != 0:
 		return sizing.Plan{}, withHint(&usageError{err}, "--rate is new IDs a second over all of --window, each planned for --peak and --skew times its share")
+	case err != nil && m.memory != 0:
+		return sizing.Plan{}, withHint(&usageError{err}, "--memory is for the filters of all partitions together")
 	case err != nil:
 		return sizing.Plan{}, &usageError{err}
 	}

@@ -194,13 +194,13 @@ func verifyHint(r *audit.Report) string {
 	hints := []string{"--key, --time, --time-format, --window, --max-ahead and --on-duplicate must be those of the run"}
 	if r.Withheld.Count > r.Allowed || r.Lost.Count > 0 {
 		hints = append(hints, "absent: has the run caught up (streamdedup_lag_records)? What a policy, an import or --scope topic takes out counts as absent, too",
-			"to let a withheld ID through, send it again with its ID in run's --allow-id FILE")
+			"to let a withheld ID through, send it again with its ID in run's --allow-id FILE: `kafka-console-consumer.sh --partition P --offset N --max-messages 1` shows the record")
 	}
 	if r.Missed.Count > 0 {
 		hints = append(hints, "missed: the metrics say whether the filter was full (mark unlearned) or did not know its window (coverage)")
 	}
 	if r.Extra.Count > 0 || r.Reordered.Count > 0 {
-		hints = append(hints, "extra, reordered: --delivery at-least-once, state reset and --replay write records again")
+		hints = append(hints, "extra, reordered: --delivery at-least-once, state reset and --replay write records again; --scope topic gives an ID a partition of its own, which cannot be audited here")
 	}
 	if r.Foreign.Count > 0 {
 		hints = append(hints, "foreign: does someone else write to --out, or has the input lost records that the output still has (--from)?")

@@ -178,6 +178,22 @@ func TestMetricsAreIdiomatic(t *testing.T) {
 	}
 }
 
+// Who comes without a path is shown which there are.
+func TestIndexNamesThePages(t *testing.T) {
+	h := handler("", NewMetrics())
+	for path, want := range map[string]int{"/": http.StatusOK, "/metric": http.StatusNotFound} {
+		code, body := get(t, h, path, here)
+		if code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+		for _, page := range []string{"/metrics", "/healthz", "/readyz"} {
+			if !strings.Contains(body, page+"\n") {
+				t.Errorf("%s does not name %s:\n%s", path, page, body)
+			}
+		}
+	}
+}
+
 // Before there is an engine every count is there, at zero, so that rates work
 // from the first scrape.
 func TestMetricsBeforeThereIsAnEngine(t *testing.T) {

@@ -67,6 +67,13 @@ func (s *Server) Close(ctx context.Context) error {
 
 func handler(about string, m *Metrics) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusOK
+		if r.URL.Path != "/" {
+			status = http.StatusNotFound
+		}
+		reply(w, status, "/metrics\n/healthz\n/readyz\n/debug/pprof/ (from this machine only)")
+	})
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, page(about, m))
