@@ -310,22 +310,7 @@ func TestCopiesThatAreRefused(t *testing.T) {
 		s.write(s.record(0, large), s.record(0, large))
 		r := s.start()
 		r.judged(2)
-		lower := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: kadm.StringPtr("2000")}}
-		if _, err := kadm.NewClient(s.client()).AlterTopicConfigs(ctx(t), lower, s.cfg.Duplicates); err != nil {
-			t.Fatal(err)
-		}
-		// The broker answers before it does what it was told. What is aborted is not read.
-		probe := s.client(kgo.TransactionalID("probe-"+s.cfg.Group), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-		until(t, "the topic refuses what is too large now", func() bool {
-			if err := probe.BeginTransaction(); err != nil {
-				t.Fatal(err)
-			}
-			err := probe.ProduceSync(ctx(t), &kgo.Record{Topic: s.cfg.Duplicates, Value: []byte(large)}).FirstErr()
-			if ended := probe.EndTransaction(ctx(t), kgo.TryAbort); ended != nil {
-				t.Fatal(ended)
-			}
-			return errors.Is(err, kerr.MessageTooLarge)
-		})
+		s.lower(s.cfg.Duplicates, 2000)
 		s.write(s.record(0, large), s.record(0, "b"), s.record(0, "b"))
 		r.judged(5)
 		r.ends()

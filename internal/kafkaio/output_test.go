@@ -236,11 +236,7 @@ func TestLoweredLimit(t *testing.T) {
 	}
 	write(0)
 	r.judged(100)
-	small := "20000"
-	alter := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &small}}
-	if _, err := kadm.NewClient(s.client()).AlterTopicConfigs(ctx(t), alter, s.cfg.Out); err != nil {
-		t.Fatal(err)
-	}
+	s.lower(s.cfg.Out, 20000)
 	write(1)
 	r.judged(200)
 	if err := r.finish(); err != nil {

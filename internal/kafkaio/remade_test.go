@@ -2,6 +2,7 @@ package kafkaio
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -54,5 +55,26 @@ func (s *scene) remake(topic string, partitions int32, settings map[string]*stri
 	until(s.t, "it has leaders", func() bool {
 		topics, err := adm.ListTopics(ctx(s.t), topic)
 		return err == nil && hasLeaders(topics[topic])
+	})
+}
+
+// lower sets how large batches of a topic may be, and waits until larger ones are refused:
+// the broker answers before it does what it was told. What it aborts is not read.
+func (s *scene) lower(topic string, maxBytes int) {
+	s.t.Helper()
+	limit := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: maxMessageBytes, Value: kadm.StringPtr(strconv.Itoa(maxBytes))}}
+	if _, err := kadm.NewClient(s.client()).AlterTopicConfigs(ctx(s.t), limit, topic); err != nil {
+		s.t.Fatal(err)
+	}
+	probe := s.client(kgo.TransactionalID("probe-"+s.cfg.Group), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	until(s.t, "the topic refuses what is too large now", func() bool {
+		if err := probe.BeginTransaction(); err != nil {
+			s.t.Fatal(err)
+		}
+		err := probe.ProduceSync(ctx(s.t), &kgo.Record{Topic: topic, Value: make([]byte, maxBytes)}).FirstErr()
+		if ended := probe.EndTransaction(ctx(s.t), kgo.TryAbort); ended != nil {
+			s.t.Fatal(ended)
+		}
+		return errors.Is(err, kerr.MessageTooLarge)
 	})
 }
