@@ -30,7 +30,7 @@ func TestCase_EOS_11_Compaction(t *testing.T) {
 	want := map[string]int{}
 	keyed := func(key, id string) *kgo.Record {
 		r := s.record(0, id)
-		r.Key = []byte(key)
+		r.Key, r.Timestamp = []byte(key), time.Now() // the broker begins a segment by the time of its records
 		return r
 	}
 	// Each key many times, in plain batches and in transactions, committed and not.
