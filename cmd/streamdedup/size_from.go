@@ -194,8 +194,10 @@ func (a *app) sizeFrom(ctx context.Context, s *sizeSettings, changed func(flag s
 	if err != nil {
 		return err
 	}
-	if err := tooFew(report); err != nil {
-		a.warn(err)
+	for _, err := range []error{tooFew(report), tooLate(proposal)} {
+		if err != nil {
+			a.warn(err)
+		}
 	}
 	s.details.Command, s.details.FiltersOnly = s.from.command, s.from.topic == ""
 	part := surveyPart{
@@ -218,6 +220,18 @@ func tooFew(r *survey.Report) error {
 	}
 	return withHint(fmt.Errorf("too few records to plan from: %s within %s show neither how fast IDs come nor how late their copies do",
 		sizing.FormatCount(r.Records), roughTime(time.Duration(r.Span))), longSurvey)
+}
+
+// mostLate is the share of late records above which it is likely not the stream's.
+const mostLate = 0.01
+
+// tooLate says that what was measured does not come in the order of its times.
+func tooLate(p survey.Proposal) error {
+	if p.Late <= mostLate {
+		return nil
+	}
+	return withHint(fmt.Errorf("%s of the records are more than %s behind the newest before them, and late: the rates are not the stream's",
+		percentage(p.Late), sizing.FormatDuration(p.Window)), "several files are read as one stream, in the order given: name the oldest first; or is --time right?")
 }
 
 // longSurvey is what to measure instead.

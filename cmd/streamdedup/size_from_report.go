@@ -76,6 +76,9 @@ func (p *surveyPart) write(w io.Writer) {
 	fmt.Fprintf(w, "\nProposed:\n")
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row("  window "+p.Proposal.Window, "%s", p.window())
+	if p.Proposal.Late > 0 {
+		row("", "%s of the records are further than that behind the newest before them: late", percentage(p.Proposal.Late))
+	}
 	row("  peak "+formatFloat(p.Proposal.Peak), "%s", p.peak())
 	if r.Partitions > 1 {
 		row("  skew "+formatFloat(p.Proposal.Skew), "how much more than its share of the IDs a partition may get")

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +162,37 @@ func TestSizeSpeaksOfNoFlagItHasNot(t *testing.T) {
 		if hint := h.Hint(); strings.Contains(hint, "filter") || strings.Contains(hint, "--max-line") {
 			t.Errorf("%v: the hint is filter's: %s", err, hint)
 		}
+	}
+}
+
+// Files that are named in the wrong order are no stream to plan from.
+func TestSizeWarnsOfFilesInTheWrongOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	base := time.Now().Add(-50 * time.Hour).Truncate(time.Second)
+	var names []string
+	for f := range 2 {
+		var text strings.Builder
+		for i := range 1000 {
+			fmt.Fprintf(&text, `{"id":"%d-%d","at":%d}`+"\n", f, i, base.Add(time.Duration(f)*24*time.Hour+time.Duration(i)*time.Second).Unix())
+		}
+		names = append(names, filepath.Join(dir, fmt.Sprint(f)))
+		if err := os.WriteFile(names[f], []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wrong := range []bool{false, true} {
+		code, stdout, stderr := exec("", "size", "--from-file", names[0], names[1], "--key", "json:id", "--time", "json:at", "--time-format", "unix", "--window", "1h")
+		if code != exitOK {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		if got := strings.Contains(stderr, "50% of the records are more than 1h behind the newest before them"); got != wrong {
+			t.Errorf("in the wrong order: %v; a warning: %v\n%s", wrong, got, stderr)
+		}
+		if got := strings.Contains(stdout, "50% of the records are further than that behind"); got != wrong {
+			t.Errorf("in the wrong order: %v; a line of the report: %v\n%s", wrong, got, stdout)
+		}
+		slices.Reverse(names)
 	}
 }
 

@@ -15,6 +15,8 @@ type Proposal struct {
 	Basis  Basis         `json:"window_from"`
 	// Missed is the share of the duplicates that are older than the window.
 	Missed float64 `json:"missed_share"`
+	// Late is the share of the records that are further behind the stream than the window.
+	Late float64 `json:"late_share"`
 	// Rate is how many new IDs come a second; a duplicate that is missed is one again.
 	Rate float64 `json:"ids_per_second"`
 	// Peak is how many times its share of the new IDs a generation gets, as proposed, and
@@ -65,6 +67,7 @@ func (r *Report) Propose(given, fallback time.Duration) Proposal {
 	if r.ages.total > 0 {
 		p.Missed = float64(r.ages.above(p.Window.Milliseconds())) / float64(r.ages.total)
 	}
+	p.Late = float64(r.behind.above(p.Window.Milliseconds())) / float64(r.Records)
 	again := p.Missed * r.DuplicateShare * float64(r.WithID())
 	p.Rate = (float64(r.IDs) + again) / r.seconds()
 

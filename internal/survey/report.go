@@ -49,6 +49,7 @@ type Report struct {
 	Skew       float64 `json:"skew"`
 
 	ages   histogram
+	behind histogram
 	firsts map[int64]uint64
 }
 
@@ -82,7 +83,7 @@ var quantiles = []float64{0.5, 0.9, 0.99, 0.999}
 
 // Report works out what was found of a topic with so many partitions.
 func (s *Survey) Report(partitions int) (*Report, error) {
-	r := &Report{Counts: s.counts, Partitions: partitions}
+	r := &Report{Counts: s.counts, Partitions: partitions, behind: s.behind}
 	if err := r.span(s); err != nil {
 		return nil, err
 	}

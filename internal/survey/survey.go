@@ -42,6 +42,7 @@ type Survey struct {
 	counts  Counts
 	bytes   uint64
 	minutes map[int64]uint64 // records of each minute of stream time
+	behind  histogram        // by how far records are behind the stream
 	parts   map[int32]*partition
 	sample  *sample
 }
@@ -124,6 +125,9 @@ func (s *Survey) observe(p *partition, r *keys.Record) {
 	default:
 		if p.from == 0 {
 			p.from = t
+		}
+		if t < p.stream {
+			s.behind.add(p.stream - t)
 		}
 		p.stream = max(p.stream, t)
 	}
