@@ -29,6 +29,10 @@ func readFile(path string) (*File, error) {
 
 // openFile is also for who goes on to read the body.
 func openFile(path string) (*os.File, *header, []uint32, error) {
+	// Opening a pipe would wait for someone to write into it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, nil, nil, errNotCheckpoint
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, nil, nil, err
