@@ -176,15 +176,18 @@ func (e *Engine) adopt(ctx context.Context) error {
 			continue // the session will say so, too
 		}
 		if errors.Is(r.err, ErrNoRoom) {
-			e.cfg.Logger.Error("a partition waits for memory, the others go on: more instances or a smaller plan would help",
-				"partition", p.name.String(), "error", r.err)
+			if p.waits == nil {
+				e.cfg.Logger.Error("a partition waits for memory, the others go on: more instances or a smaller plan would help",
+					"partition", p.name.String(), "error", r.err)
+			}
+			p.waits = r.err
 			e.restore(ctx, p, roomPause)
 			continue
 		}
 		if r.err != nil {
 			return failed("restore", p.name, r.err, e.cfg.Logger)
 		}
-		p.shard = r.is.Shard
+		p.shard, p.waits = r.is.Shard, nil
 		p.shard.Begin(r.is.Next)
 		stats, ids := p.stats(), uint64(0)
 		for _, load := range stats.Loads {

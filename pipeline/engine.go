@@ -104,6 +104,7 @@ type part struct {
 	shard      *Shard // nil while it is restored
 	worker     *worker
 	halted     *Stop
+	waits      error  // there was no memory for its filter
 	moved      bool   // judged something in the open cycle
 	counts     Counts // of the open cycle
 	journal    uint64

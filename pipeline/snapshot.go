@@ -23,6 +23,9 @@ type PartitionSnapshot struct {
 	Restored bool
 	// Stopped is why it goes no further, nil if it does.
 	Stopped *Stop
+	// Waits is why there is no memory for its filter yet, nil if there is, or if nobody
+	// has asked.
+	Waits error
 	// Next is the next offset to read, as committed.
 	Next int64
 	// Window is the memory in figures; zero before it is restored.
@@ -66,7 +69,7 @@ func (e *Engine) Snapshot() *Snapshot { return e.snapshot.Load() }
 func (e *Engine) publish() {
 	s := &Snapshot{Counts: e.totals, Settled: e.settled}
 	for _, p := range e.parts {
-		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted}
+		ps := PartitionSnapshot{Partition: p.name, Stopped: p.halted, Waits: p.waits}
 		if p.shard != nil {
 			ps.Restored, ps.Next, ps.Window = true, p.shard.start, p.stats()
 			e.sayGrowth(p, &ps.Window)

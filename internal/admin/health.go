@@ -23,6 +23,8 @@ const (
 	CheckBlocked
 	// CheckStandstill: one does not move although nothing has failed.
 	CheckStandstill
+	// CheckMemory: there is no memory for the filter of one.
+	CheckMemory
 	// CheckCoverage: the memory does not know the whole window yet.
 	CheckCoverage
 	// CheckFull: the filling generation takes no more IDs.
@@ -47,7 +49,7 @@ const (
 )
 
 var checkNames = [checks]string{
-	"stopped", "blocked", "standstill", "coverage", "filter_full", "rate", "fpr_estimate",
+	"stopped", "blocked", "standstill", "memory", "coverage", "filter_full", "rate", "fpr_estimate",
 	"fpr_measured", "id_clashes", "hot_id", "no_id", "no_time", "ahead",
 }
 
@@ -98,6 +100,8 @@ func ofPartition(check Check, p *pipeline.PartitionSnapshot, source *Source) str
 	switch {
 	case check == CheckStopped && p.Stopped != nil:
 		return p.Stopped.Error()
+	case check == CheckMemory && p.Waits != nil:
+		return fmt.Sprintf("partition %s waits for memory: %v", p.Partition, p.Waits)
 	case !p.Restored:
 		return ""
 	case check == CheckCoverage && p.Window.Coverage < 1:
@@ -242,7 +246,7 @@ func alive(warnings []Warning) string {
 	for _, what := range []struct {
 		check Check
 		what  string
-	}{{CheckStopped, "stopped"}, {CheckBlocked, "waiting for a transaction of another producer"}, {CheckStandstill, "standing still"}} {
+	}{{CheckStopped, "stopped"}, {CheckBlocked, "waiting for a transaction of another producer"}, {CheckStandstill, "standing still"}, {CheckMemory, "waiting for memory"}} {
 		if n[what.check] > 0 {
 			degraded = append(degraded, partitions(n[what.check])+" "+what.what)
 		}

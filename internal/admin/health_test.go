@@ -39,6 +39,9 @@ func TestEveryCheckShows(t *testing.T) {
 				return []pipeline.Standstill{{Partition: clicks, Offset: 7, Lag: 4, For: 2 * time.Minute}}
 			}
 		}},
+		CheckMemory: {"partition clicks/1 waits for memory: no memory for a filter", func(x stream) {
+			x.p.Restored, x.p.Waits = false, pipeline.ErrNoRoom
+		}},
 		CheckCoverage: {"partition clicks/1 knows 25% of the window: older duplicates pass", func(x stream) { x.p.Window.Coverage = 0.25 }},
 		CheckFull:     {"partition clicks/1 has more new IDs than planned: the filter is full", func(x stream) { x.p.Window.Full = true }},
 		CheckRate: {"partition clicks/1 gets 18.6 new IDs a second of its time, and is planned for 10 at most: raise the plan", func(x stream) {
