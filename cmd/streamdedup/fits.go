@@ -16,7 +16,11 @@ type need struct {
 	one  uint64 // and with one
 	peak uint64 // the most, with all of them, while it catches up
 	heap uint64 // Go's limit with which that is the most
+	live uint64 // what of that is in use at once, besides the filters
 }
+
+// rest is how much more a process may take besides the filters, which has so much now.
+func (n need) rest(now uint64) uint64 { return n.live - min(n.live, now) }
 
 // filterNeed is that of filter, which buffers next to nothing.
 func filterNeed(p sizing.Plan) need {
@@ -26,7 +30,9 @@ func filterNeed(p sizing.Plan) need {
 // processNeed is that of run. It may share the input out before it judges it.
 func processNeed(p sizing.Plan, shares bool) need {
 	all, one := p.Process(sizing.IO{Shares: shares}), p.Process(sizing.IO{Partitions: 1, Shares: shares})
-	return need{plan: p, all: all.Filters + all.Heap, one: one.Filters + one.Heap, peak: all.Bytes(), heap: all.GoLimit()}
+	live := all.Journals + all.Kafka + all.Heap
+	spare := min(live, p.BytesPerPartition) // as in whereThereIsRoom
+	return need{plan: p, all: all.Filters + all.Heap + spare, one: one.Filters + one.Heap + spare, peak: all.Bytes(), heap: all.GoLimit(), live: live}
 }
 
 // tooLarge is a plan that this machine has no memory for: it would be killed while it
@@ -71,10 +77,10 @@ func (t *tooLarge) Hint() string {
 const sharedHint = "instances of a group share the partitions: more partitions on more instances take less memory each"
 
 // whereThereIsRoom makes sets of so many bytes while free, the memory that is left, has
-// them. The system would end the process for one more, with all that it holds; so its
-// partition waits.
-func whereThereIsRoom(bytes uint64, free func() (uint64, bool), newSet func() (filter.Set, error)) func() (filter.Set, error) {
-	r := &room{free: free}
+// them, and what the rest of the process may still take. The system would end the process
+// for one more, with all that it holds; so its partition waits.
+func whereThereIsRoom(bytes uint64, rest func() uint64, free func() (uint64, bool), newSet func() (filter.Set, error)) func() (filter.Set, error) {
+	r := &room{free: free, rest: rest}
 	return func() (filter.Set, error) {
 		if err := r.take(bytes); err != nil {
 			return nil, err
@@ -87,6 +93,7 @@ func whereThereIsRoom(bytes uint64, free func() (uint64, bool), newSet func() (f
 // room is the memory that is left for sets, several of which may be made at once.
 type room struct {
 	free func() (bytes uint64, known bool)
+	rest func() uint64
 
 	mu     sync.Mutex
 	making int    // sets whose memory is being taken
@@ -101,8 +108,11 @@ func (r *room) take(bytes uint64) error {
 	if r.making == 0 {
 		r.left, r.known = r.free()
 	}
-	if r.known && r.left < bytes {
-		return fmt.Errorf("%w: it takes %s, and this machine has %s left", pipeline.ErrNoRoom, sizing.FormatBytes(bytes), sizing.FormatBytes(r.left))
+	// Where the rest has too little anyway, small filters change nothing.
+	rest := min(r.rest(), bytes)
+	if r.known && r.left < bytes+rest {
+		return fmt.Errorf("%w: it takes %s, the rest of the process up to %s more, and this machine has %s left",
+			pipeline.ErrNoRoom, sizing.FormatBytes(bytes), sizing.FormatBytes(rest), sizing.FormatBytes(r.left))
 	}
 	r.left -= min(r.left, bytes)
 	r.making++

@@ -124,11 +124,36 @@ func TestOutgrowsTellsAPlanThatFitsUntilItGrows(t *testing.T) {
 	}
 }
 
+func nothing() uint64 { return 0 }
+
+// The rest of the process needs memory, too. What it needs beside small filters they cannot
+// give it.
+func TestSetsLeaveRoomForTheRest(t *testing.T) {
+	for _, c := range []struct {
+		rest, left uint64
+		want       bool
+	}{
+		{5, 15, true},
+		{5, 14, false},
+		{1000, 20, true}, // a filter's worth at most
+		{1000, 19, false},
+	} {
+		newSet := whereThereIsRoom(10, func() uint64 { return c.rest }, func() (uint64, bool) { return c.left, true }, func() (filter.Set, error) { return nil, nil })
+		if _, err := newSet(); (err == nil) != c.want || err != nil && !errors.Is(err, pipeline.ErrNoRoom) {
+			t.Errorf("%d left, the rest may take %d: %v, want a filter: %v", c.left, c.rest, err, c.want)
+		}
+	}
+	n := need{live: 100}
+	if n.rest(30) != 70 || n.rest(130) != 0 {
+		t.Errorf("the rest of 100 is %d with 30, and %d with 130", n.rest(30), n.rest(130))
+	}
+}
+
 // One partition more than there is memory for waits: the system would end the process, and
 // with it those that have their place.
 func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 	left, known, made := uint64(25), true, 0
-	newSet := whereThereIsRoom(10, func() (uint64, bool) { return left, known }, func() (filter.Set, error) {
+	newSet := whereThereIsRoom(10, nothing, func() (uint64, bool) { return left, known }, func() (filter.Set, error) {
 		left -= min(left, 10)
 		made++
 		return nil, nil
@@ -139,7 +164,7 @@ func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 		}
 	}
 	_, err := newSet()
-	if !errors.Is(err, pipeline.ErrNoRoom) || made != 2 || !strings.Contains(err.Error(), "takes 10 bytes, and this machine has 5 bytes left") {
+	if !errors.Is(err, pipeline.ErrNoRoom) || made != 2 || !strings.Contains(err.Error(), "it takes 10 bytes, the rest of the process up to 0 bytes more, and this machine has 5 bytes left") {
 		t.Errorf("without: %v, %d made", err, made)
 	}
 	known = false
@@ -152,7 +177,7 @@ func TestSetsAreMadeWhereThereIsRoom(t *testing.T) {
 func TestSetsThatAreMadeAtOnceShareTheRoom(t *testing.T) {
 	making, made := make(chan struct{}), make(chan struct{})
 	first := true
-	newSet := whereThereIsRoom(10, func() (uint64, bool) { return 15, true }, func() (filter.Set, error) {
+	newSet := whereThereIsRoom(10, nothing, func() (uint64, bool) { return 15, true }, func() (filter.Set, error) {
 		if first {
 			first = false
 			close(making)
@@ -181,7 +206,7 @@ func TestSetsThatAreMadeAtOnceShareTheRoom(t *testing.T) {
 // What goes wrong in a shard is the shard's error: its room is free again.
 func TestRoomIsFreeAfterAPanic(t *testing.T) {
 	asked := 0
-	newSet := whereThereIsRoom(10, func() (uint64, bool) { asked++; return 10, true }, func() (filter.Set, error) { panic("a bug") })
+	newSet := whereThereIsRoom(10, nothing, func() (uint64, bool) { asked++; return 10, true }, func() (filter.Set, error) { panic("a bug") })
 	for n := range 2 {
 		func() {
 			defer func() {

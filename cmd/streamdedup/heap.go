@@ -23,6 +23,9 @@ type heapKeeper struct {
 	plan int64 // by the plan
 	most int64 // that the machine, or the container, leaves
 	read func() heapUse
+	// left is what Go can have of the memory that there is now, nil where nobody knows:
+	// filters are made, and others come, meanwhile.
+	left func() (bytes int64, known bool)
 	set  func(limit int64) // nil where the user has said what the collector should do
 	stop chan struct{}
 
@@ -43,7 +46,7 @@ type heapUse struct {
 // newHeapKeeper keeps nothing before keep is called, and nothing at all where the
 // environment sets GOGC or GOMEMLIMIT.
 func newHeapKeeper() *heapKeeper {
-	k := &heapKeeper{read: readHeap, stop: make(chan struct{})}
+	k := &heapKeeper{read: readHeap, left: leftForGo, stop: make(chan struct{})}
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		k.set = func(limit int64) { debug.SetMemoryLimit(limit) }
 	}
@@ -103,7 +106,28 @@ func (k *heapKeeper) look() {
 	k.last = use
 	wanted := int64(min(float64(use.live)+k.made, float64(k.plan)))
 	twice := int64(min(2*slices.Min(k.lived[:]), math.MaxInt64))
-	k.set(max(k.plan/4, wanted, min(twice, k.most)))
+	limit := max(k.plan/4, wanted, min(twice, k.most))
+	if left, known := k.left(); known {
+		limit = min(limit, left)
+	}
+	k.set(limit)
+}
+
+// spareMemory is what Go leaves of the memory that there is: it may be over its limit for
+// a moment.
+const spareMemory = 16 << 20
+
+// leftForGo is what Go has now and what is free, but for some.
+func leftForGo() (bytes int64, known bool) {
+	free, known := freeMemory()
+	return int64(min(goMemory()+free, math.MaxInt64)) - spareMemory, known
+}
+
+// goMemory is what Go has of the system now.
+func goMemory() uint64 {
+	found := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(found)
+	return found[0].Value.Uint64() - found[1].Value.Uint64()
 }
 
 func readHeap() heapUse {

@@ -24,7 +24,7 @@ func TestHeapKeeperFollowsWhatLives(t *testing.T) {
 		var got int64
 		var use heapUse
 		k := heapKeeper{
-			plan: c.plan, most: c.most,
+			left: unknown, plan: c.plan, most: c.most,
 			read: func() heapUse { return use },
 			set:  func(limit int64) { got = limit },
 		}
@@ -52,7 +52,7 @@ func TestHeapKeeperFollowsWhatLives(t *testing.T) {
 func TestHeapKeeperFollowsTheLoad(t *testing.T) {
 	var got int64
 	use := heapUse{live: 20}
-	k := heapKeeper{plan: 1000, most: math.MaxInt64, read: func() heapUse { return use }, set: func(limit int64) { got = limit }}
+	k := heapKeeper{left: unknown, plan: 1000, most: math.MaxInt64, read: func() heapUse { return use }, set: func(limit int64) { got = limit }}
 	look := func(times int, bytesInCollectEvery float64) {
 		for range times {
 			use.allocated += uint64(bytesInCollectEvery * float64(keepEvery) / float64(collectEvery))
@@ -99,5 +99,32 @@ func TestHeapKeeperGivesBackWhatItSet(t *testing.T) {
 	}
 	if percent := debug.SetGCPercent(77); percent != 77 {
 		t.Errorf("the percentage is %d afterwards, was 77", percent)
+	}
+}
+
+func unknown() (int64, bool) { return 0, false }
+
+// What filters and others have taken meanwhile is no memory for garbage.
+func TestHeapKeeperKeepsToTheMemoryThatIsLeft(t *testing.T) {
+	var got, left int64
+	known := true
+	k := heapKeeper{
+		left: func() (int64, bool) { return left, known }, plan: 1000, most: math.MaxInt64,
+		read: func() heapUse { return heapUse{allocated: 1000} }, set: func(limit int64) { got = limit },
+	}
+	for _, c := range []struct {
+		left  int64
+		known bool
+		want  int64
+	}{{2000, true, 1000}, {700, true, 700}, {100, true, 100}, {100, false, 1000}} {
+		left, known = c.left, c.known
+		k.last, k.made = heapUse{}, 0
+		k.look()
+		if got != c.want {
+			t.Errorf("%d left (known: %v): limit %d, want %d", c.left, c.known, got, c.want)
+		}
+	}
+	if bytes, known := leftForGo(); known && (bytes < int64(goMemory())-2*spareMemory || goMemory() < 1<<20) {
+		t.Errorf("%d are left for Go, which has %d", bytes, goMemory())
 	}
 }

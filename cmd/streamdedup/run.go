@@ -174,7 +174,8 @@ func (s *runSettings) engine(stages *stages, memories *checkpoints, metrics *adm
 	if err != nil {
 		return nil, err
 	}
-	rules.NewSet = whereThereIsRoom(plan.BytesPerPartition, freeMemory, rules.NewSet)
+	need := processNeed(plan, s.shares())
+	rules.NewSet = whereThereIsRoom(plan.BytesPerPartition, func() uint64 { return need.rest(goMemory()) }, freeMemory, rules.NewSet)
 	rules.LogChanges, rules.Scope, rules.ShowIDs = !s.unlogged, s.scope, s.showIDs
 	if s.newSet != nil {
 		rules.NewSet = s.newSet
