@@ -110,8 +110,7 @@ if asked kafka; then
 	compare "all ways" "$records" "$pairs" >"$out/kafka"
 	put kafka README.md docs/BENCHMARKS.md
 	# Of one thing at a time, with fewer records, but enough that the first touches of the
-	# filters do not decide, nor the tenth of a second in which an end is seen; fewer of
-	# values of ten kilobytes.
+	# filters do not decide; fewer of values of ten kilobytes.
 	sweep() { compare "$1" "$(smaller "$2" "$records")" "$(smaller 3 "$pairs")" "${@:3}"; }
 	sweep "for size, into sizing/measured.json" 2M -o json >"$out/kafka.json"
 	go run ./bench/measured --kafka "$out/kafka.json"
@@ -119,10 +118,8 @@ if asked kafka; then
 	put compression docs/BENCHMARKS.md
 	sweep partitions 2M --partitions 1,4,16,64 --plot docs/bench-partitions.svg >"$out/partitions"
 	put partitions docs/BENCHMARKS.md
-	sweep "sizes of values" 2M --value-bytes 100,300,1000 --plot docs/bench-values.svg >"$out/values"
+	sweep "sizes of values" 300k --value-bytes 100,1000,10000 --plot docs/bench-values.svg >"$out/values"
 	put values docs/BENCHMARKS.md
-	sweep "large values" 300k --value-bytes 10000 >"$out/values-large"
-	put values-large docs/BENCHMARKS.md
 	# Several seconds, for some commits of each; and one load for the latency of all.
 	sweep latency 4M --commit-interval 10ms,100ms,1s --latency 3s --rate 100k --plot docs/bench-latency.svg >"$out/latency"
 	put latency docs/BENCHMARKS.md
