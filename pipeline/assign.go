@@ -34,8 +34,8 @@ func (e *Engine) assign(ctx context.Context, polled Polled) {
 	}
 }
 
-// restore is what the restore of a partition made, unless it failed: Let is to be closed once that is
-// not the restore's any more.
+// restore is what the restore of a partition made, unless it failed: let is to be closed
+// once that is not the restore's any more.
 type restore struct {
 	Restored
 	let chan struct{}

@@ -12,7 +12,7 @@ import (
 // need is the memory of a process that runs a plan.
 type need struct {
 	plan sizing.Plan
-	all  uint64 // the least that it takes with all partitions
+	all  uint64 // the least with which all partitions begin, see whereThereIsRoom
 	one  uint64 // and with one
 	peak uint64 // the most, with all of them, while it catches up
 	heap uint64 // Go's limit with which that is the most

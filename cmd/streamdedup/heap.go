@@ -23,8 +23,8 @@ type heapKeeper struct {
 	plan int64 // by the plan
 	most int64 // that the machine, or the container, leaves
 	read func() heapUse
-	// left is what Go can have of the memory that there is now, nil where nobody knows:
-	// filters are made, and others come, meanwhile.
+	// left is what Go can have of the memory that there is now: filters are made, and
+	// others come, meanwhile.
 	left func() (bytes int64, known bool)
 	set  func(limit int64) // nil where the user has said what the collector should do
 	stop chan struct{}
